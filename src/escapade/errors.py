@@ -1,0 +1,85 @@
+"""Every error that Escapade raises on purpose, in one tree.
+
+::
+
+    EscapadeError
+    ├── InvalidInputError (ValueError)   an argument was refused; nothing was changed
+    │   └── InvalidFileError             a file is truncated, foreign or tampered with
+    ├── SolverError (RuntimeError)       an outside solver broke down; not "infeasible"
+    ├── AssumptionError (RuntimeError)   the world broke an assumption at run time
+    └── MissingExtraError (ImportError)  an optional dependency is not installed
+
+Infeasibility is not here: it is a result (see :class:`escapade.Solution`).
+
+A message is one line and says four things: which argument, what was expected, what
+was found, and where it was found first.  :func:`refusal` writes it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AssumptionError",
+    "EscapadeError",
+    "InvalidFileError",
+    "InvalidInputError",
+    "MissingExtraError",
+    "SolverError",
+    "refusal",
+]
+
+
+class EscapadeError(Exception):
+    """Base of all errors that Escapade raises on purpose."""
+
+
+class InvalidInputError(EscapadeError, ValueError):
+    """An argument was refused before anything was changed."""
+
+
+class InvalidFileError(InvalidInputError):
+    """A file is truncated, foreign, tampered with, or from a newer version."""
+
+
+class SolverError(EscapadeError, RuntimeError):
+    """A numerical solver broke down; says nothing about feasibility."""
+
+
+class AssumptionError(EscapadeError, RuntimeError):
+    """The world did what the stated assumptions rule out."""
+
+
+class MissingExtraError(EscapadeError, ImportError):
+    """An optional dependency is missing; the message gives the line that installs it."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package} is not installed; it comes with: "
+            f'pip install "escapade[{extra}]"'
+        )
+
+
+def refusal(
+    argument: str, expected: str, found: object, where: str | None = None
+) -> InvalidInputError:
+    """Return the error for a refused argument, in the one wording used everywhere.
+
+    Parameters
+    ----------
+    argument
+        Name of the argument, as the user wrote it.
+    expected
+        What would have been accepted.
+    found
+        What was passed instead.
+    where
+        First place at which it was found, such as ``"state 3, action 1"``.
+
+    Examples
+    --------
+    >>> print(refusal("discount", "a number in [0, 1)", 1.5))
+    discount: expected a number in [0, 1), found 1.5
+    """
+    place = f" at {where}" if where else ""
+    if isinstance(found, float):  # NumPy's scalars print their type otherwise
+        found = f"{float(found):.10g}"
+    return InvalidInputError(f"{argument}: expected {expected}, found {found}{place}")

@@ -1,0 +1,29 @@
+"""The one way in which a kernel is compiled: cached, no Python objects, IEEE sums.
+
+Reordering of sums (``fastmath``) stays off: a run must give the same bits on every
+call.  ``NUMBA_DISABLE_JIT=1`` leaves the plain Python function in place, which is how
+coverage of the kernels is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+__all__ = ["compiled", "compiled_parallel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F) -> F:
+    """Compile ``function`` on first call, serial, with its machine code cached."""
+    return cast(F, numba.njit(cache=True, error_model="numpy")(function))
+
+
+def compiled_parallel(function: F) -> F:
+    """Compile ``function`` on first call, with ``prange`` loops spread over threads."""
+    return cast(
+        F, numba.njit(cache=True, error_model="numpy", parallel=True)(function)
+    )
