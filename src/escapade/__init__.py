@@ -1,0 +1,78 @@
+"""Safe reinforcement learning in one lifetime.
+
+The public names of Escapade, loaded when they are first used: ``import escapade``
+alone imports no other package, so that the command line answers at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from escapade import (
+        environments,
+        errors,
+        kernels,
+        model,
+        planning,
+        testing,
+        theory,
+        typing,
+    )
+    from escapade.model.cmdp import CMDP
+    from escapade.model.evaluation import evaluate, occupancy
+    from escapade.model.policy import Policy
+    from escapade.planning.occupation_lp import OccupationLP
+    from escapade.planning.solution import Solution
+    from escapade.planning.solve import solve
+
+    __version__: str
+
+__all__ = [
+    "CMDP",
+    "OccupationLP",
+    "Policy",
+    "Solution",
+    "__version__",
+    "environments",
+    "errors",
+    "evaluate",
+    "kernels",
+    "model",
+    "occupancy",
+    "planning",
+    "solve",
+    "testing",
+    "theory",
+    "typing",
+]
+
+_MODULE_OF = {
+    "CMDP": "escapade.model.cmdp",
+    "OccupationLP": "escapade.planning.occupation_lp",
+    "Policy": "escapade.model.policy",
+    "Solution": "escapade.planning.solution",
+    "evaluate": "escapade.model.evaluation",
+    "occupancy": "escapade.model.evaluation",
+    "solve": "escapade.planning.solve",
+}
+
+if not TYPE_CHECKING:  # a type checker must see that other names do not exist
+
+    def __getattr__(name: str) -> Any:
+        """Import the module that holds a public name, on its first use (PEP 562)."""
+        if name in _MODULE_OF:
+            value = getattr(import_module(_MODULE_OF[name]), name)
+        elif name == "__version__":
+            value = import_module("importlib.metadata").version("escapade")
+        elif name in __all__:
+            return import_module(f"escapade.{name}")
+        else:
+            raise AttributeError(f"module 'escapade' has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        """Every public name, loaded or not."""
+        return sorted({*globals(), *__all__})

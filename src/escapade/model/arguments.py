@@ -1,0 +1,314 @@
+"""Reading the arguments of a model: what is accepted, in which shapes, and how refused.
+
+Every reader returns a fresh array that the model may own, or raises the refusal that
+names the argument and the first place at which it went wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from escapade.errors import refusal
+from escapade.model.layout import Pairs, Transitions
+from escapade.typing import ArrayLike, FloatArray, IntArray
+
+
+def read_numbers(argument: str, value: ArrayLike) -> FloatArray:
+    """Return a fresh float array, or refuse what is not numbers."""
+    try:
+        array = np.array(value)
+    except ValueError as error:  # ragged nesting
+        raise refusal(argument, "an array of numbers", str(error)) from None
+    if array.dtype.kind not in "fiub":
+        raise refusal(argument, "an array of numbers", f"dtype {array.dtype}")
+    return array.astype(np.float64)
+
+
+def read_number(argument: str, value: Any) -> float:
+    """Return a single number."""
+    array = read_numbers(argument, value)
+    if array.ndim != 0:
+        raise refusal(argument, "a number", f"shape {array.shape}")
+    return float(array)
+
+
+def read_rewards(value: ArrayLike, pairs: Pairs) -> FloatArray:
+    """Return mean rewards, one a pair."""
+    reward = read_numbers("R", value)
+    grid = (pairs.n_states, pairs.n_actions)
+    if reward.shape == (pairs.n_pairs,):
+        return reward
+    if reward.shape != grid:
+        raise refusal(
+            "R", f"shape {grid} or ({pairs.n_pairs},)", f"shape {reward.shape}"
+        )
+    return reward[pairs.pair_state, pairs.pair_action]
+
+
+def read_costs(
+    value: ArrayLike, pairs: Pairs, budget: ArrayLike, *, by_pairs: bool = False
+) -> FloatArray:
+    """Return costs as ``(K, pairs)``; the budget settles what a flat array means."""
+    cost = read_numbers("C", value)
+    n_states, n_actions, n_pairs = pairs.n_states, pairs.n_actions, pairs.n_pairs
+    several = np.size(budget) > 1
+    if cost.shape == (n_pairs,):
+        return cost[np.newaxis]
+    if cost.ndim == 3 and cost.shape[1:] == (n_states, n_actions) and len(cost):
+        return np.ascontiguousarray(cost[:, pairs.pair_state, pairs.pair_action])
+    is_grid = cost.shape == (n_states, n_actions)
+    is_pairs = cost.ndim == 2 and cost.shape[1] == n_pairs and len(cost) > 0
+    if is_grid and not by_pairs and not (is_pairs and several):
+        return cost[pairs.pair_state, pairs.pair_action][np.newaxis]
+    if is_pairs:
+        return cost
+    raise refusal(
+        "C",
+        f"shape ({n_states}, {n_actions}), (K, {n_states}, {n_actions}) "
+        f"or (K, {n_pairs})",
+        f"shape {cost.shape}",
+    )
+
+
+def check_range(argument: str, values: FloatArray, upper: float, pairs: Pairs) -> None:
+    """Refuse values outside ``[0, upper]``, NaN among them."""
+    bad = ~((values >= 0) & np.isfinite(values))
+    if bad.any():
+        pair = int(np.argmax(bad))
+        raise refusal(
+            argument,
+            "finite numbers of at least 0",
+            float(values[pair]),
+            pairs.name(pair),
+        )
+    bad = values > upper
+    if bad.any():
+        pair = int(np.argmax(bad))
+        raise refusal(
+            argument,
+            f"numbers in [0, {upper:g}]",
+            float(values[pair]),
+            pairs.name(pair),
+        )
+
+
+def read_bound(argument: str, value: float) -> float:
+    """Return a bound on samples: finite and at least 0."""
+    if not (np.isfinite(value) and value >= 0):
+        raise refusal(argument, "a finite number of at least 0", value)
+    return value
+
+
+def read_reward_max(value: float | None, reward: FloatArray) -> float:
+    """Return the bound on rewards; the largest mean when none is given."""
+    if value is not None:
+        return read_bound("reward_max", read_number("reward_max", value))
+    finite = reward[np.isfinite(reward)]
+    return max(float(finite.max(initial=0.0)), 0.0)
+
+
+def read_cost_max(value: ArrayLike | None, cost: FloatArray) -> FloatArray:
+    """Return the bound on costs of each channel."""
+    if value is None:
+        finite = np.where(np.isfinite(cost), cost, 0.0)
+        bound: FloatArray = np.maximum(finite.max(axis=1, initial=0.0), 0.0)
+        return bound
+    bounds = read_numbers("cost_max", value)
+    if bounds.ndim == 0:
+        bounds = np.full(len(cost), float(bounds))
+    if bounds.shape != (len(cost),):
+        raise refusal(
+            "cost_max", f"a number or shape ({len(cost)},)", f"shape {bounds.shape}"
+        )
+    for bound in bounds:
+        read_bound("cost_max", float(bound))
+    return bounds
+
+
+def read_discount(value: float) -> float:
+    """Return the discount factor."""
+    discount = read_number("discount", value)
+    if not 0.0 <= discount < 1.0:
+        raise refusal("discount", "a number in [0, 1)", discount)
+    return discount
+
+
+def read_budget(value: ArrayLike, n_costs: int) -> FloatArray:
+    """Return one budget a channel."""
+    budget = read_numbers("budget", value).reshape(-1)
+    if np.ndim(value) > 1 or budget.size != n_costs:
+        expected = "one number" if n_costs == 1 else f"{n_costs} numbers"
+        raise refusal("budget", f"{expected}, one a cost channel", f"{budget.size}")
+    bad = ~(np.isfinite(budget) & (budget >= 0))
+    if bad.any():
+        k = int(np.argmax(bad))
+        where = f"channel {k}" if n_costs > 1 else None
+        raise refusal(
+            "budget", "a finite number of at least 0", float(budget[k]), where
+        )
+    return budget
+
+
+def read_start(value: ArrayLike, n_states: int) -> FloatArray:
+    """Return the start as a distribution over the states."""
+    raw = np.asarray(value)
+    if raw.ndim == 0:
+        if raw.dtype.kind not in "iu" or not 0 <= int(raw) < n_states:
+            raise refusal("start", f"a state in 0..{n_states - 1}", raw.item())
+        start = np.zeros(n_states)
+        start[int(raw)] = 1.0
+        return start
+    start = read_numbers("start", value)
+    if start.shape != (n_states,):
+        raise refusal(
+            "start", f"a state or shape ({n_states},)", f"shape {start.shape}"
+        )
+    bad = ~(np.isfinite(start) & (start >= 0))
+    if bad.any():
+        state = int(np.argmax(bad))
+        raise refusal(
+            "start",
+            "probabilities of at least 0",
+            float(start[state]),
+            f"state {state}",
+        )
+    total = float(start.sum())
+    if abs(total - 1.0) > 1e-8:
+        raise refusal("start", "probabilities that sum to 1", f"a sum of {total:.10g}")
+    if abs(total - 1.0) > 1e-12:
+        start /= total
+    return start
+
+
+def read_names(
+    argument: str, value: Sequence[str] | None, length: int
+) -> tuple[str, ...] | None:
+    """Return names as a tuple, one for each thing named."""
+    if value is None:
+        return None
+    if isinstance(value, str) or len(value) != length:
+        found = "a single string" if isinstance(value, str) else f"{len(value)}"
+        raise refusal(argument, f"{length} names", found)
+    for index, name in enumerate(value):
+        if not isinstance(name, str):
+            raise refusal(argument, "strings", repr(name), f"position {index}")
+    return tuple(str(name) for name in value)
+
+
+def read_coordinates(value: ArrayLike | None, n_states: int) -> FloatArray | None:
+    """Return positions for pictures."""
+    if value is None:
+        return None
+    coordinates = read_numbers("coordinates", value)
+    if coordinates.ndim != 2 or len(coordinates) != n_states:
+        raise refusal(
+            "coordinates", f"shape ({n_states}, dim)", f"shape {coordinates.shape}"
+        )
+    if not np.isfinite(coordinates).all():
+        state = int(np.argmin(np.isfinite(coordinates).all(axis=1)))
+        raise refusal(
+            "coordinates", "finite numbers", "one that is not", f"state {state}"
+        )
+    return coordinates
+
+
+def read_integers(argument: str, value: ArrayLike) -> IntArray:
+    """Return a fresh one-dimensional integer array."""
+    array = np.asarray(value)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise refusal(
+            argument,
+            "a one-dimensional array of integers",
+            f"dtype {array.dtype}, shape {array.shape}",
+        )
+    return array.astype(np.int64)
+
+
+def check_pointers(argument: str, pointers: IntArray, last: int) -> None:
+    """Refuse row pointers that do not run from 0 to ``last``."""
+    if pointers.size == 0 or pointers[0] != 0 or pointers[-1] != last:
+        raise refusal(
+            argument,
+            f"pointers that begin at 0 and end at {last}",
+            f"{pointers[:1].tolist()} .. {pointers[-1:].tolist()}",
+        )
+    steps = np.diff(pointers)
+    if (steps < 0).any():
+        index = int(np.argmax(steps < 0))
+        raise refusal(
+            argument,
+            "pointers that never decrease",
+            f"{pointers[index]} before {pointers[index + 1]}",
+            f"position {index}",
+        )
+
+
+def read_pairs(state_ptr: ArrayLike, pair_action: ArrayLike, n_actions: int) -> Pairs:
+    """Return the pairs that raw pointers and actions describe."""
+    pointers = read_integers("state_ptr", state_ptr)
+    actions = read_integers("pair_action", pair_action)
+    check_pointers("state_ptr", pointers, actions.size)
+    n_states = pointers.size - 1
+    if n_states == 0:
+        raise refusal("state_ptr", "at least one state", "none")
+    per_state = np.diff(pointers)
+    if not per_state.all():
+        state = int(np.argmin(per_state > 0))
+        raise refusal(
+            "state_ptr", "at least one action in every state", "none", f"state {state}"
+        )
+    out = (actions < 0) | (actions >= n_actions)
+    if out.any():
+        pair = int(np.argmax(out))
+        raise refusal(
+            "pair_action",
+            f"actions in 0..{n_actions - 1}",
+            int(actions[pair]),
+            f"pair {pair}",
+        )
+    pair_state = np.repeat(np.arange(n_states, dtype=np.int32), per_state)
+    disordered = (np.diff(actions) <= 0) & (np.diff(pair_state) == 0)
+    if disordered.any():
+        pair = int(np.argmax(disordered)) + 1
+        raise refusal(
+            "pair_action",
+            "actions in increasing order within a state",
+            int(actions[pair]),
+            f"pair {pair}",
+        )
+    return Pairs(
+        n_states=n_states,
+        n_actions=int(n_actions),
+        state_ptr=pointers,
+        pair_state=pair_state,
+        pair_action=actions.astype(np.int32),
+    )
+
+
+def read_rows(
+    row_ptr: ArrayLike, successor: ArrayLike, probability: ArrayLike, pairs: Pairs
+) -> Transitions:
+    """Return the rows that raw pointers, states and numbers describe."""
+    pointers = read_integers("row_ptr", row_ptr)
+    states = read_integers("successor", successor)
+    numbers = read_numbers("probability", probability)
+    if numbers.shape != states.shape:
+        raise refusal("probability", f"shape {states.shape}", f"shape {numbers.shape}")
+    if pointers.size != pairs.n_pairs + 1:
+        raise refusal("row_ptr", f"{pairs.n_pairs + 1} pointers", f"{pointers.size}")
+    check_pointers("row_ptr", pointers, states.size)
+    bad = (states < 0) | (states >= pairs.n_states)
+    if bad.any():  # before the narrowing below could wrap them round
+        entry = int(np.argmax(bad))
+        raise refusal(
+            "successor",
+            f"states in 0..{pairs.n_states - 1}",
+            int(states[entry]),
+            f"entry {entry}",
+        )
+    return Transitions(
+        row_ptr=pointers, successor=states.astype(np.int32), probability=numbers
+    )
