@@ -5,6 +5,28 @@ been checked; everything above may trust it.
 """
 
 from escapade.model.cmdp import CMDP
+from escapade.model.evaluation import Evaluation, evaluate, occupancy
+from escapade.model.induced import (
+    InducedCMDP,
+    escape_cmdp,
+    exploration_cmdp,
+    known_state_cmdp,
+    safe_return_cmdp,
+)
 from escapade.model.policy import Policy
+from escapade.model.sampling import Rollout, Sampler
 
-__all__ = ["CMDP", "Policy"]
+__all__ = [
+    "CMDP",
+    "Evaluation",
+    "InducedCMDP",
+    "Policy",
+    "Rollout",
+    "Sampler",
+    "escape_cmdp",
+    "evaluate",
+    "exploration_cmdp",
+    "known_state_cmdp",
+    "occupancy",
+    "safe_return_cmdp",
+]

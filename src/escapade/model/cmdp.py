@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,6 +44,9 @@ from escapade.model.layout import (
     read_transitions,
 )
 from escapade.typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
+
+if TYPE_CHECKING:
+    from escapade.model.tables import Table
 
 __all__ = ["CMDP"]
 
@@ -194,6 +197,17 @@ class CMDP:
             coordinates=coordinates,
         )
         return self
+
+    @classmethod
+    def from_table(cls, table: Table, **keywords: Any) -> CMDP:
+        """Build a CMDP from a Gymnasium-style table ``table[state][action]``.
+
+        See :func:`escapade.model.tables.from_table` for the keywords; ``cost`` and
+        ``on_done`` have no default.
+        """
+        from escapade.model.tables import from_table
+
+        return from_table(table, **keywords)
 
     def _fill(
         self,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -134,9 +134,7 @@ def check_transitions(
     finite = np.isfinite(probability)
     if not finite.all():
         entry = int(np.argmin(finite))
-        raise refusal(
-            "transitions", "finite numbers", float(probability[entry]), place(entry)
-        )
+        raise refusal("P", "finite numbers", float(probability[entry]), place(entry))
     if probability.size and probability.min() < 0:
         entry = int(np.argmax(probability < 0))
         raise refusal(
@@ -159,9 +157,7 @@ def check_transitions(
     lengths = np.diff(row_ptr)
     if not lengths.all():
         pair = int(np.argmin(lengths > 0))
-        raise refusal(
-            "transitions", "rows that sum to 1", "an empty row", pairs.name(pair)
-        )
+        raise refusal("P", "rows that sum to 1", "an empty row", pairs.name(pair))
     sums = np.add.reduceat(probability, row_ptr[:-1])
     deviation = np.abs(sums - 1.0)
     if deviation.max() > tolerance:
@@ -219,7 +215,7 @@ def _read_mask(available: BoolArray | None, n_states: int, n_actions: int) -> Bo
 def _stack(transitions: Any) -> tuple[sp.csr_array, int, int]:
     """Return the transitions as one ``(S * A, S)`` sparse matrix, with S and A."""
     if sp.issparse(transitions):
-        matrix = sp.csr_array(transitions.tocsr())
+        matrix = sp.csr_array(cast(Any, transitions))
         n_rows, n_states = matrix.shape
         if n_states == 0 or n_rows == 0 or n_rows % n_states:
             raise refusal(
@@ -240,13 +236,9 @@ def _dense(transitions: Any) -> Any:
     try:
         dense = np.asarray(transitions)
     except ValueError as error:  # ragged nesting
-        raise refusal(
-            "transitions", "an array of shape (S, A, S)", str(error)
-        ) from None
+        raise refusal("P", "an array of shape (S, A, S)", str(error)) from None
     if dense.dtype.kind not in "fiub":
-        raise refusal(
-            "transitions", "an array of numbers (S, A, S)", f"dtype {dense.dtype}"
-        )
+        raise refusal("P", "an array of numbers (S, A, S)", f"dtype {dense.dtype}")
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
         raise refusal("P", "shape (S, A, S)", f"shape {dense.shape}")
     return dense

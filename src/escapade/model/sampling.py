@@ -1,0 +1,103 @@
+"""Sampling from a CMDP: one step at a time, or a whole path under a policy.
+
+Rewards and costs are not drawn here: a CMDP holds their means.  Environments add
+noise to them; see :mod:`escapade.environments`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from escapade.errors import refusal
+from escapade.kernels.sampling import draw, fill_cumulative, rollout
+from escapade.model.cmdp import CMDP
+from escapade.model.policy import Policy
+from escapade.typing import FloatArray, IndexArray, Seed
+
+__all__ = ["Rollout", "Sampler"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """A path through a CMDP, with the mean rewards and costs along it.
+
+    ``states`` is ``(T + 1,)``, ``actions`` and ``rewards`` are ``(T,)``, ``costs`` is
+    ``(T, K)``.
+    """
+
+    states: IndexArray
+    actions: IndexArray
+    rewards: FloatArray
+    costs: FloatArray
+
+
+class Sampler:
+    """Draws next states of a CMDP from its cumulative distributions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import escapade as ep
+    >>> coin = ep.CMDP(
+    ...     [[[0.5, 0.5]], [[0.5, 0.5]]], [[1.0], [0.0]], [[0.0], [0.0]],
+    ...     discount=0.9, budget=0.0,
+    ... )
+    >>> path = ep.model.Sampler(coin).rollout(ep.Policy.uniform(coin), 4, seed=1)
+    >>> path.states.tolist()
+    [0, 0, 0, 1, 1]
+    """
+
+    __slots__ = ("_cumulative", "cmdp")
+
+    def __init__(self, cmdp: CMDP) -> None:
+        self.cmdp = cmdp
+        self._cumulative = np.empty_like(cmdp.probability)
+        fill_cumulative(cmdp.row_ptr, cmdp.probability, self._cumulative)
+
+    def next_state(self, state: int, action: int, rng: np.random.Generator) -> int:
+        """Draw the state that follows ``action`` in ``state``; uses one number."""
+        pair = self.cmdp.pair(state, action)
+        entry = draw(self.cmdp.row_ptr, self._cumulative, pair, rng.random())
+        return int(self.cmdp.successor[entry])
+
+    def start_state(self, rng: np.random.Generator) -> int:
+        """Draw a state from the start distribution; uses one number."""
+        cumulative = np.cumsum(self.cmdp.start)
+        drawn = int(np.searchsorted(cumulative, rng.random(), side="right"))
+        return min(drawn, int(np.flatnonzero(self.cmdp.start)[-1]))
+
+    def rollout(
+        self, policy: Policy, steps: int, *, seed: Seed = None, start: int | None = None
+    ) -> Rollout:
+        """Follow ``policy`` for ``steps`` steps, from ``start`` or a drawn state."""
+        if steps < 0:
+            raise refusal("steps", "a number of at least 0", steps)
+        cmdp = self.cmdp
+        if start is not None and not 0 <= start < cmdp.n_states:
+            raise refusal("start", f"a state in 0..{cmdp.n_states - 1}", start)
+        rng = np.random.default_rng(seed)
+        state = self.start_state(rng) if start is None else start
+        weights = policy.pair_weights(cmdp)
+        action_cumulative = np.empty_like(weights)
+        fill_cumulative(cmdp.state_ptr, weights, action_cumulative)
+        states = np.empty(steps + 1, dtype=np.int32)
+        pairs = np.empty(steps, dtype=np.int32)
+        rollout(
+            cmdp.state_ptr,
+            action_cumulative,
+            cmdp.row_ptr,
+            cmdp.successor,
+            self._cumulative,
+            state,
+            rng,
+            states,
+            pairs,
+        )
+        return Rollout(
+            states=states,
+            actions=cmdp.pair_action[pairs],
+            rewards=cmdp.reward[pairs],
+            costs=cmdp.cost[:, pairs].T,
+        )
