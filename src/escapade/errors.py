@@ -49,7 +49,7 @@ class AssumptionError(EscapadeError, RuntimeError):
 
 
 class MissingExtraError(EscapadeError, ImportError):
-    """An optional dependency is missing; the message gives the line that installs it."""
+    """An optional dependency is missing; the message has the line that installs it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
