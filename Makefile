@@ -52,10 +52,10 @@ types: $(DEV) ## static types, strictly
 	$(PY) -m mypy
 
 layers: $(DEV) ## which module may import which
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 docs: $(DEV) ## build the documentation into site/, strictly
-	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 paper-map: $(DEV) ## does each row of docs/paper-map.md point to code and a test
 	$(PY) scripts/check_paper_map.py
