@@ -36,7 +36,7 @@ from escapade.model.cmdp import CMDP
 from escapade.model.policy import Policy
 from escapade.typing import FloatArray
 
-__all__ = ["Evaluation", "evaluate", "occupancy"]
+__all__ = ["Evaluation", "discounted_sums", "evaluate", "occupancy", "policy_matrix"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _LU_UP_TO_STATES = 600
@@ -122,7 +122,9 @@ def evaluate(
         method = "finite"
     else:
         _check_precision(precision)
-        solution, error, method = _solve(matrix, gain, cmdp.discount, precision)
+        solution, error, method = discounted_sums(
+            matrix, gain, cmdp.discount, precision
+        )
     value, costs = solution[:, 0].copy(), solution[:, 1:].T.copy()
     value.flags.writeable = False
     costs.flags.writeable = False
@@ -141,7 +143,7 @@ def occupancy(cmdp: CMDP, policy: Policy, *, precision: float = 1e-8) -> FloatAr
     _check_precision(precision)
     weights = policy.pair_weights(cmdp)
     matrix = sp.csr_array(policy_matrix(cmdp, weights).T)
-    visits, _, _ = _solve(
+    visits, _, _ = discounted_sums(
         matrix, cmdp.start[:, np.newaxis], cmdp.discount, precision, transposed=True
     )
     result: FloatArray = visits[cmdp.pair_state, 0] * weights
@@ -182,7 +184,7 @@ def _rounding(matrix: sp.csr_array, gain: FloatArray, values: FloatArray) -> flo
     return (longest + 4) * _EPS * scale
 
 
-def _solve(
+def discounted_sums(
     matrix: sp.csr_array,
     gain: FloatArray,
     discount: float,
