@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -163,3 +165,45 @@ def test_pre_commit_calls_the_recipes_of_the_makefile():
     assert called
     assert {name for line in called for name in line.split()} <= recipes
     assert re.findall(r"repo: (.+)", hooks) == ["local"]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """Hold what `make` looks at before it sets anything up."""
+    for name in ["Makefile", "pyproject.toml", *LOCKS]:
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def make(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    return subprocess.run(
+        ["make", *words],
+        cwd=directory,
+        env=inherited,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_second_demo_sets_up_nothing(checkout):
+    first = make(checkout, "--dry-run", "demo").stdout
+    assert "--require-hashes -r requirements.lock" in first
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    for name in ["bin/python", ".ready-to-run"]:
+        (checkout / ".venv" / name).touch()
+    second = make(checkout, "--dry-run", "demo").stdout
+    assert second.split() == [".venv/bin/escapade", "demo"]
+    later = (checkout / ".venv" / ".ready-to-run").stat().st_mtime + 10
+    os.utime(checkout / "requirements.lock", (later, later))
+    third = make(checkout, "--dry-run", "demo").stdout
+    assert "--require-hashes -r requirements.lock" in third
+    assert " -m venv " not in third
+
+
+def test_python_that_is_too_old_is_named(checkout):
+    done = make(checkout, "demo", "PYTHON=false no-such-python")
+    assert done.returncode != 0
+    assert "needs Python 3.11 or newer; none of these is: false" in done.stderr
+    assert not (checkout / ".venv").exists()
