@@ -1,0 +1,114 @@
+"""Reading the numbers of a formula: what is accepted, and how it is refused.
+
+The formulas of this layer take plain numbers by keyword.  Each is read by one of the
+functions below, so that a wrong one is refused in the same words everywhere, before
+anything is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+
+import numpy as np
+
+from escapade.errors import refusal
+from escapade.typing import FloatArray
+
+__all__ = [
+    "finite_ceiling",
+    "read_amount",
+    "read_amounts",
+    "read_count",
+    "read_discount",
+    "read_positive",
+    "read_probability",
+    "read_steps",
+]
+
+
+def _read_real(argument: str, value: object, expected: str) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise refusal(argument, expected, repr(value))
+    number = float(value)
+    if math.isnan(number):
+        raise refusal(argument, expected, number)
+    return number
+
+
+def read_discount(value: object) -> float:
+    """Read a discount factor in [0, 1)."""
+    number = _read_real("discount", value, "a number in [0, 1)")
+    if not 0.0 <= number < 1.0:
+        raise refusal("discount", "a number in [0, 1)", number)
+    return number
+
+
+def read_positive(argument: str, value: object) -> float:
+    """Read a finite number above 0."""
+    number = _read_real(argument, value, "a finite number above 0")
+    if not 0.0 < number < math.inf:
+        raise refusal(argument, "a finite number above 0", number)
+    return number
+
+
+def read_amount(argument: str, value: object) -> float:
+    """Read a finite number of at least 0: a cost, a budget, a variance."""
+    number = _read_real(argument, value, "a finite number of at least 0")
+    if not 0.0 <= number < math.inf:
+        raise refusal(argument, "a finite number of at least 0", number)
+    return number
+
+
+def read_amounts(argument: str, values: Iterable[float]) -> FloatArray:
+    """Read a sequence of finite numbers of at least 0."""
+    array = np.array(list(values), dtype=np.float64)
+    bad = ~(np.isfinite(array) & (array >= 0.0))
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise refusal(
+            argument,
+            "finite numbers of at least 0",
+            float(array[first]),
+            f"position {first}",
+        )
+    return array
+
+
+def read_probability(argument: str, value: object) -> float:
+    """Read a probability strictly between 0 and 1."""
+    number = _read_real(argument, value, "a number in (0, 1)")
+    if not 0.0 < number < 1.0:
+        raise refusal(argument, "a number in (0, 1)", number)
+    return number
+
+
+def read_count(argument: str, value: object, *, least: int = 1) -> int:
+    """Read a whole number of at least ``least``."""
+    expected = f"a whole number of at least {least}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise refusal(argument, expected, repr(value))
+    if int(value) < least:
+        raise refusal(argument, expected, int(value))
+    return int(value)
+
+
+def read_steps(argument: str, value: object) -> float:
+    """Read an expected number of steps: at least 0, infinity allowed."""
+    number = _read_real(argument, value, "a number of at least 0, or infinity")
+    if number < 0.0:
+        raise refusal(argument, "a number of at least 0, or infinity", number)
+    return number
+
+
+def finite_ceiling(argument: str, value: float) -> int:
+    """Return the least whole number that is not below ``value``.
+
+    Counts of this theory reach 1e30 and more, so they are Python integers, which have
+    no largest.  A value that overflowed a float is refused by the name of the argument
+    that made it so.
+    """
+    if not math.isfinite(value):
+        raise refusal(argument, "a value whose result fits a float", "an overflow")
+    return math.ceil(value)
