@@ -24,6 +24,4 @@ def compiled(function: F) -> F:
 
 def compiled_parallel(function: F) -> F:
     """Compile ``function`` on first call, with ``prange`` loops spread over threads."""
-    return cast(
-        F, numba.njit(cache=True, error_model="numpy", parallel=True)(function)
-    )
+    return cast(F, numba.njit(cache=True, error_model="numpy", parallel=True)(function))

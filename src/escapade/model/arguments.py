@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 
 from escapade.errors import refusal
-from escapade.model.layout import Pairs, Transitions
+from escapade.model.layout import Pairs, Transitions, read_array
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
 
 def read_numbers(argument: str, value: ArrayLike) -> FloatArray:
     """Return a fresh float array, or refuse what is not numbers."""
-    try:
-        array = np.array(value)
-    except ValueError as error:  # ragged nesting
-        raise refusal(argument, "an array of numbers", str(error)) from None
+    array = read_array(argument, "an array of numbers", value)
     if array.dtype.kind not in "fiub":
         raise refusal(argument, "an array of numbers", f"dtype {array.dtype}")
-    return array.astype(np.float64)
+    # adding 0 copies, and makes -0 the same as 0 for the fingerprint
+    fresh: FloatArray = np.asarray(np.add(array, 0.0, dtype=np.float64))
+    return fresh
 
 
 def read_number(argument: str, value: Any) -> float:
@@ -35,26 +34,39 @@ def read_number(argument: str, value: Any) -> float:
     return float(array)
 
 
-def read_rewards(value: ArrayLike, pairs: Pairs) -> FloatArray:
+def read_count(argument: str, value: Any, least: int = 0) -> int:
+    """Return a whole number of at least ``least``."""
+    number = read_number(argument, value)
+    if not (np.isfinite(number) and number >= least and number == int(number)):
+        raise refusal(argument, f"a whole number of at least {least}", number)
+    return int(value)
+
+
+def read_rewards(value: ArrayLike, pairs: Pairs, argument: str = "R") -> FloatArray:
     """Return mean rewards, one a pair."""
-    reward = read_numbers("R", value)
+    reward = read_numbers(argument, value)
     grid = (pairs.n_states, pairs.n_actions)
     if reward.shape == (pairs.n_pairs,):
         return reward
     if reward.shape != grid:
         raise refusal(
-            "R", f"shape {grid} or ({pairs.n_pairs},)", f"shape {reward.shape}"
+            argument, f"shape {grid} or ({pairs.n_pairs},)", f"shape {reward.shape}"
         )
     return reward[pairs.pair_state, pairs.pair_action]
 
 
 def read_costs(
-    value: ArrayLike, pairs: Pairs, budget: ArrayLike, *, by_pairs: bool = False
+    value: ArrayLike,
+    pairs: Pairs,
+    budget: ArrayLike,
+    *,
+    by_pairs: bool = False,
+    argument: str = "C",
 ) -> FloatArray:
     """Return costs as ``(K, pairs)``; the budget settles what a flat array means."""
-    cost = read_numbers("C", value)
+    cost = read_numbers(argument, value)
     n_states, n_actions, n_pairs = pairs.n_states, pairs.n_actions, pairs.n_pairs
-    several = np.size(budget) > 1
+    several = read_numbers("budget", budget).size > 1
     if cost.shape == (n_pairs,):
         return cost[np.newaxis]
     if cost.ndim == 3 and cost.shape[1:] == (n_states, n_actions) and len(cost):
@@ -66,7 +78,7 @@ def read_costs(
     if is_pairs:
         return cost
     raise refusal(
-        "C",
+        argument,
         f"shape ({n_states}, {n_actions}), (K, {n_states}, {n_actions}) "
         f"or (K, {n_pairs})",
         f"shape {cost.shape}",
@@ -89,8 +101,8 @@ def check_range(argument: str, values: FloatArray, upper: float, pairs: Pairs) -
         pair = int(np.argmax(bad))
         raise refusal(
             argument,
-            f"numbers in [0, {upper:g}]",
-            float(values[pair]),
+            f"numbers in [0, {upper!r}]",
+            repr(float(values[pair])),  # in full: it may differ in the last digit
             pairs.name(pair),
         )
 
@@ -141,7 +153,9 @@ def read_budget(value: ArrayLike, n_costs: int) -> FloatArray:
     budget = read_numbers("budget", value).reshape(-1)
     if np.ndim(value) > 1 or budget.size != n_costs:
         expected = "one number" if n_costs == 1 else f"{n_costs} numbers"
-        raise refusal("budget", f"{expected}, one a cost channel", f"{budget.size}")
+        raise refusal(
+            "budget", f"{expected}, one a cost channel", f"shape {np.shape(value)}"
+        )
     bad = ~(np.isfinite(budget) & (budget >= 0))
     if bad.any():
         k = int(np.argmax(bad))
@@ -154,7 +168,7 @@ def read_budget(value: ArrayLike, n_costs: int) -> FloatArray:
 
 def read_start(value: ArrayLike, n_states: int) -> FloatArray:
     """Return the start as a distribution over the states."""
-    raw = np.asarray(value)
+    raw = read_array("start", f"a state or shape ({n_states},)", value)
     if raw.ndim == 0:
         if raw.dtype.kind not in "iu" or not 0 <= int(raw) < n_states:
             raise refusal("start", f"a state in 0..{n_states - 1}", raw.item())
@@ -189,9 +203,10 @@ def read_names(
     """Return names as a tuple, one for each thing named."""
     if value is None:
         return None
-    if isinstance(value, str) or len(value) != length:
-        found = "a single string" if isinstance(value, str) else f"{len(value)}"
-        raise refusal(argument, f"{length} names", found)
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+        raise refusal(argument, f"{length} names", f"a single {type(value).__name__}")
+    if len(value) != length:
+        raise refusal(argument, f"{length} names", f"{len(value)}")
     for index, name in enumerate(value):
         if not isinstance(name, str):
             raise refusal(argument, "strings", repr(name), f"position {index}")
@@ -217,13 +232,10 @@ def read_coordinates(value: ArrayLike | None, n_states: int) -> FloatArray | Non
 
 def read_integers(argument: str, value: ArrayLike) -> IntArray:
     """Return a fresh one-dimensional integer array."""
-    array = np.asarray(value)
+    expected = "a one-dimensional array of integers"
+    array = read_array(argument, expected, value)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise refusal(
-            argument,
-            "a one-dimensional array of integers",
-            f"dtype {array.dtype}, shape {array.shape}",
-        )
+        raise refusal(argument, expected, f"dtype {array.dtype}, shape {array.shape}")
     return array.astype(np.int64)
 
 
@@ -248,6 +260,7 @@ def check_pointers(argument: str, pointers: IntArray, last: int) -> None:
 
 def read_pairs(state_ptr: ArrayLike, pair_action: ArrayLike, n_actions: int) -> Pairs:
     """Return the pairs that raw pointers and actions describe."""
+    n_actions = read_count("n_actions", n_actions, least=1)
     pointers = read_integers("state_ptr", state_ptr)
     actions = read_integers("pair_action", pair_action)
     check_pointers("state_ptr", pointers, actions.size)
@@ -281,7 +294,7 @@ def read_pairs(state_ptr: ArrayLike, pair_action: ArrayLike, n_actions: int) -> 
         )
     return Pairs(
         n_states=n_states,
-        n_actions=int(n_actions),
+        n_actions=n_actions,
         state_ptr=pointers,
         pair_state=pair_state,
         pair_action=actions.astype(np.int32),

@@ -135,13 +135,13 @@ class CMDP:
         action_names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
     ) -> None:
-        mask = None if available is None else np.asarray(available)
-        pairs, rows = read_transitions(P, mask)
+        pairs, rows = read_transitions(P, available)
         self._fill(
             pairs,
             rows,
             read_rewards(R, pairs),
             read_costs(C, pairs, budget),
+            ("R", "C"),
             discount=discount,
             budget=budget,
             start=start,
@@ -184,9 +184,10 @@ class CMDP:
         self = cls.__new__(cls)
         self._fill(
             pairs,
-            check_transitions(pairs, rows),
-            read_rewards(reward, pairs),
-            read_costs(cost, pairs, budget, by_pairs=True),
+            check_transitions(pairs, rows, argument="probability"),
+            read_rewards(reward, pairs, "reward"),
+            read_costs(cost, pairs, budget, by_pairs=True, argument="cost"),
+            ("reward", "cost"),
             discount=discount,
             budget=budget,
             start=start,
@@ -215,6 +216,7 @@ class CMDP:
         rows: Transitions,
         reward: FloatArray,
         cost: FloatArray,
+        called: tuple[str, str],
         *,
         discount: float,
         budget: ArrayLike,
@@ -228,9 +230,9 @@ class CMDP:
         """Check what the transitions do not settle, then own everything."""
         reward_bound = read_reward_max(reward_max, reward)
         cost_bound = read_cost_max(cost_max, cost)
-        check_range("R", reward, reward_bound, pairs)
+        check_range(called[0], reward, reward_bound, pairs)
         for k, channel in enumerate(cost):
-            label = "C" if len(cost) == 1 else f"C[{k}]"
+            label = called[1] if len(cost) == 1 else f"{called[1]}[{k}]"
             check_range(label, channel, float(cost_bound[k]), pairs)
 
         def own(name: str, value: Any) -> None:

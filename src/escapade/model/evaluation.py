@@ -13,8 +13,9 @@ distribution β solves ``f = β + γ P_πᵀ f``.  Three methods stand ready:
     repeated substitution with the constant shift; slow and sure.
 
 Whatever the method, the answer is judged by its own residual, computed afresh.  With
-``ρ = ‖b + γ P x̂ − x̂‖∞`` plus an allowance for rounding, ``‖x̂ − x‖∞ ≤ ρ / (1 − γ)``
-(for occupancies the same in the 1-norm).  That bound is returned as ``error``.
+``ρ = ‖b + γ P x̂ − x̂‖∞`` plus an allowance for rounding (that of the residual, and of
+``P_π`` and ``b``, which are sums over actions), ``‖x̂ − x‖∞ ≤ ρ / (1 − γ‖P_π‖∞)``; for
+occupancies the same in the 1-norm.  That bound is returned as ``error``.
 
 Finite horizons (the paper's T-step values) are computed by T substitutions from zero
 and carry rounding alone.
@@ -32,6 +33,7 @@ import scipy.sparse.csgraph as csgraph
 import scipy.sparse.linalg as spla
 
 from escapade.errors import SolverError, refusal
+from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.model.policy import Policy
 from escapade.typing import FloatArray
@@ -118,12 +120,16 @@ def evaluate(
     gain = np.vstack([cmdp.reward, cmdp.cost]) * weights
     gain = np.add.reduceat(gain, cmdp.state_ptr[:-1], axis=1).T  # (S, 1 + K)
     if horizon is not None:
-        solution, error = _finite(matrix, gain, cmdp.discount, horizon)
+        system = _System(matrix, cmdp.discount, mixed=cmdp.n_actions)
+        solution, error = _finite(system, gain, read_count("horizon", horizon))
         method = "finite"
     else:
-        _check_precision(precision)
         solution, error, method = discounted_sums(
-            matrix, gain, cmdp.discount, precision
+            matrix,
+            gain,
+            cmdp.discount,
+            _read_precision(precision),
+            mixed=cmdp.n_actions,
         )
     value, costs = solution[:, 0].copy(), solution[:, 1:].T.copy()
     value.flags.writeable = False
@@ -140,11 +146,14 @@ def occupancy(cmdp: CMDP, policy: Policy, *, precision: float = 1e-8) -> FloatAr
     rewards and costs follow from them as ``f @ cmdp.reward`` and ``cmdp.cost @ f``.
     Their certified error, summed over pairs, is at most ``precision / (1 - discount)``.
     """
-    _check_precision(precision)
     weights = policy.pair_weights(cmdp)
-    matrix = sp.csr_array(policy_matrix(cmdp, weights).T)
     visits, _, _ = discounted_sums(
-        matrix, cmdp.start[:, np.newaxis], cmdp.discount, precision, transposed=True
+        sp.csr_array(policy_matrix(cmdp, weights).T),
+        cmdp.start[:, np.newaxis],
+        cmdp.discount,
+        _read_precision(precision),
+        transposed=True,
+        mixed=cmdp.n_actions,
     )
     result: FloatArray = visits[cmdp.pair_state, 0] * weights
     return result
@@ -159,29 +168,72 @@ def policy_matrix(cmdp: CMDP, weights: FloatArray) -> sp.csr_array:
     return sp.csr_array(mixing @ cmdp.transition_matrix)
 
 
-def _check_precision(precision: float) -> None:
-    if not precision > 0:
-        raise refusal("precision", "a number above 0", precision)
+def _read_precision(value: float) -> float:
+    precision = read_number("precision", value)
+    if not 0.0 < precision < np.inf:
+        raise refusal("precision", "a finite number above 0", precision)
+    return precision
+
+
+class _System:
+    """The equation ``x = b + γ M x``, and how far a guess is from its solution.
+
+    ``M`` is ``P_π``, or its transpose for occupancies.  Distances are measured in the
+    norm in which ``γ M`` contracts by ``γ``: the largest entry, or the sum.  Each entry
+    of ``M`` and ``b`` is itself a sum of up to ``mixed`` products.
+    """
+
+    def __init__(
+        self,
+        matrix: sp.csr_array,
+        discount: float,
+        *,
+        transposed: bool = False,
+        mixed: int = 1,
+    ) -> None:
+        self.matrix = matrix
+        self.discount = discount
+        self.transposed = transposed
+        # how often an entry of ``b + γ M x − x`` is rounded, at most
+        self.roundings = np.diff(matrix.indptr)[:, np.newaxis] + mixed + 4
+        sums = matrix.sum(axis=0 if transposed else 1)
+        self.norm = float(sums.max()) * (1.0 + float(self.roundings.max()) * _EPS)
+
+    def norm_of(self, x: FloatArray) -> float:
+        """Return the norm of the worst column."""
+        size = np.abs(x)
+        return float((size.sum(axis=0) if self.transposed else size).max())
+
+    def substitute(self, gain: FloatArray, x: FloatArray) -> FloatArray:
+        """Return ``b + γ M x``."""
+        result: FloatArray = gain + self.discount * (self.matrix @ x)
+        return result
+
+    def rounding(self, gain: FloatArray, x: FloatArray) -> float:
+        """Bound, in the norm, the rounding in ``b + γ M x − x``."""
+        size = np.abs(x)
+        magnitude = self.substitute(np.abs(gain), size) + size
+        return self.norm_of(self.roundings * _EPS * magnitude)
+
+    def error(self, gain: FloatArray, x: FloatArray) -> float:
+        """Return a certified bound on the distance of ``x`` from the solution."""
+        contraction = self.discount * self.norm
+        if contraction >= 1.0:
+            return np.inf
+        residual = self.norm_of(self.substitute(gain, x) - x)
+        return (residual + self.rounding(gain, x)) / (1.0 - contraction)
 
 
 def _finite(
-    matrix: sp.csr_array, gain: FloatArray, discount: float, horizon: int
+    system: _System, gain: FloatArray, horizon: int
 ) -> tuple[FloatArray, float]:
-    if horizon < 0 or int(horizon) != horizon:
-        raise refusal("horizon", "a whole number of at least 0", horizon)
     values = np.zeros_like(gain)
-    for _ in range(int(horizon)):
-        values = gain + discount * (matrix @ values)
-    per_step = _rounding(matrix, gain, values)
-    steps = (1.0 - discount**horizon) / (1.0 - discount)
-    return values, per_step * steps
-
-
-def _rounding(matrix: sp.csr_array, gain: FloatArray, values: FloatArray) -> float:
-    """Bound the rounding in one evaluation of ``gain + γ matrix @ values − values``."""
-    longest = int(np.diff(matrix.indptr).max(initial=0))
-    scale = float(np.abs(gain).max(initial=0.0) + 2 * np.abs(values).max(initial=0.0))
-    return (longest + 4) * _EPS * scale
+    for _ in range(horizon):
+        before, values = values, system.substitute(gain, values)
+        if np.array_equal(before, values):  # so will be every later step
+            break
+    steps = (1.0 - system.discount**horizon) / (1.0 - system.discount)
+    return values, system.rounding(gain, values) * steps
 
 
 def discounted_sums(
@@ -192,32 +244,24 @@ def discounted_sums(
     *,
     transposed: bool = False,
     strict: bool = True,
+    mixed: int = 1,
 ) -> tuple[FloatArray, float, str]:
     """Solve ``x = gain + γ matrix x`` and certify the error of the answer.
 
     Returns the solution, its certified error and the method.  An answer that misses
     the precision is refused with :class:`SolverError`, or, if not ``strict``, returned
-    with the error that it has.
+    with the error that it has.  The rows of ``matrix`` sum to 1 (its columns, if
+    ``transposed``); its entries are sums of up to ``mixed`` products.
     """
-
-    def certify(x: FloatArray) -> tuple[float, float]:
-        residual = np.abs(gain + discount * (matrix @ x) - x)
-        if transposed:  # distances in the 1-norm, one column
-            rho = float(residual.sum(axis=0).max())
-            longest = int(np.diff(matrix.indptr).max())
-            rho += (longest + 4) * _EPS * float(1.0 + 2 * np.abs(x).sum())
-            scale = 1.0 / (1.0 - discount)
-        else:
-            rho = float(residual.max()) + _rounding(matrix, gain, x)
-            scale = max(1.0, float(np.abs(x).max()))
-        return rho / (1.0 - discount), precision * scale
-
-    goal = precision / np.sqrt(len(gain)) if transposed else None
+    system = _System(matrix, discount, transposed=transposed, mixed=mixed)
+    least = 1.0 / (1.0 - discount) if transposed else 1.0
     best: tuple[FloatArray, float, str] | None = None
     for method in _methods(matrix):
-        solution = _METHODS[method](matrix, gain, discount, precision, goal)
-        error, allowed = certify(solution)
-        if error <= allowed:
+        solution = _METHODS[method](system, gain, precision)
+        if not np.isfinite(solution).all():  # a breakdown of BiCGStab
+            continue
+        error = system.error(gain, solution)
+        if error <= precision * max(least, system.norm_of(solution)):
             return solution, error, method
         if best is None or error < best[1]:
             best = (solution, error, method)
@@ -225,8 +269,8 @@ def discounted_sums(
         return best
     reached = np.inf if best is None else best[1]
     raise SolverError(
-        f"precision: expected an error of at most {precision:g}, reached {reached:.3g}; "
-        f"ask for that precision or a smaller discount"
+        f"precision: expected an error of at most {precision:g}, found {reached:.3g} "
+        f"at best; ask for that precision or a smaller discount"
     )
 
 
@@ -247,42 +291,46 @@ def _methods(matrix: sp.csr_array) -> Iterator[str]:
     yield "sweeps"
 
 
-def _by_lu(
-    matrix: sp.csr_array, gain: FloatArray, discount: float, *_: Any
-) -> FloatArray:
-    system = sp.csc_array(sp.eye_array(matrix.shape[0]) - discount * matrix)
-    factors = spla.splu(system)
+def _by_lu(system: _System, gain: FloatArray, _precision: float) -> FloatArray:
+    identity = sp.eye_array(system.matrix.shape[0])
+    matrix = sp.csc_array(identity - system.discount * system.matrix)
+    try:
+        factors = spla.splu(matrix)
+    except RuntimeError as error:  # 1 − discount is lost in rounding
+        raise SolverError(
+            f"discount: expected one for which I − discount·P is regular in double "
+            f"arithmetic, found {system.discount!r} ({error})"
+        ) from error
     solution = factors.solve(gain)
-    residual = gain - system @ solution
+    residual = gain - matrix @ solution
     refined: FloatArray = solution + factors.solve(residual)
     return refined
 
 
-def _by_krylov(
-    matrix: sp.csr_array,
-    gain: FloatArray,
-    discount: float,
-    precision: float,
-    goal: float | None,
-) -> FloatArray:
-    system = sp.csr_array(sp.eye_array(matrix.shape[0]) - discount * matrix)
-    diagonal = system.diagonal()
-    scaling = spla.LinearOperator(system.shape, matvec=lambda x: x / diagonal)
+def _by_krylov(system: _System, gain: FloatArray, precision: float) -> FloatArray:
+    discount = system.discount
+    matrix = sp.csr_array(
+        sp.eye_array(system.matrix.shape[0]) - discount * system.matrix
+    )
+    diagonal = matrix.diagonal()
+    scaling = spla.LinearOperator(matrix.shape, matvec=lambda x: x / diagonal)
     solution = np.empty_like(gain)
     for column in range(gain.shape[1]):
         target = gain[:, column]
         if not target.any():
             solution[:, column] = 0.0
             continue
-        guess = np.full(len(target), target.mean() / (1.0 - discount))
-        # the 2-norm bounds the largest entry; scaled as the certificate will be
-        entrywise = precision * max(1.0 - discount, float(np.abs(target).mean()))
+        # the 2-norm bounds the largest entry, and the 1-norm by sqrt(S)
+        if system.transposed:
+            goal = precision / np.sqrt(len(target))
+        else:  # scaled as the certificate will be
+            goal = precision * max(1.0 - discount, float(np.abs(target).mean()))
         x, _ = spla.bicgstab(
-            system,
+            matrix,
             target,
-            x0=guess,
+            x0=np.full(len(target), target.mean() / (1.0 - discount)),
             rtol=0.0,
-            atol=0.25 * (entrywise if goal is None else goal),
+            atol=0.25 * goal,
             maxiter=_KRYLOV_ITERATIONS,
             M=scaling,
         )
@@ -290,20 +338,30 @@ def _by_krylov(
     return solution
 
 
-def _by_sweeps(
-    matrix: sp.csr_array, gain: FloatArray, discount: float, precision: float, *_: Any
-) -> FloatArray:
-    """Substitute until the span of the change certifies the answer (MacQueen)."""
-    values = np.zeros_like(gain)
+def _by_sweeps(system: _System, gain: FloatArray, precision: float) -> FloatArray:
+    """Substitute until the change certifies the answer.
+
+    What all states have in common converges only as fast as the discount, so it is put
+    right at once: values are shifted by MacQueen's constant, occupancies begin with the
+    mass that they must end with.
+    """
+    discount = system.discount
     needed = np.log(precision / 8) + np.log1p(-discount)
-    limit = int(np.ceil(needed / np.log(discount))) + 1 if discount > 0 else 1
+    limit = max(int(np.ceil(needed / np.log(discount))), 0) + 1 if discount > 0 else 1
+    factor = discount / (1.0 - discount)
+    values = gain / (1.0 - discount) if system.transposed else np.zeros_like(gain)
     for _sweep in range(limit):
-        change = gain + discount * (matrix @ values) - values
-        low, high = change.min(axis=0), change.max(axis=0)
-        factor = discount / (1.0 - discount)
-        values = values + change + factor * (low + high) / 2
-        span = float((high - low).max())
-        if factor * span <= precision * max(1.0, float(np.abs(values).max())) / 8:
+        change = system.substitute(gain, values) - values
+        values = values + change
+        if system.transposed:
+            left = factor * system.norm_of(change)
+            scale = 1.0 / (1.0 - discount)
+        else:
+            low, high = change.min(axis=0), change.max(axis=0)
+            values = values + factor * (low + high) / 2
+            left = factor * float((high - low).max())
+            scale = max(1.0, system.norm_of(values))
+        if left <= precision * scale / 8:
             break
     return values
 

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 import zipfile
+import zlib
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from escapade.errors import InvalidFileError, InvalidInputError
+from escapade.errors import InvalidFileError, InvalidInputError, refusal
 from escapade.model.cmdp import CMDP
 
 __all__ = ["load_cmdp", "save_cmdp", "write_atomically"]
@@ -65,15 +66,17 @@ def save_cmdp(cmdp: CMDP, path: str | PathLike[str]) -> None:
 
 def write_atomically(path: Path, write: Any) -> None:
     """Call ``write(file)`` on a temporary neighbour of ``path``, then rename it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if not path.parent.is_dir():
+        raise refusal("path", "a file in a directory that exists", str(path))
+    temporary = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -83,7 +86,7 @@ def load_cmdp(path: str | PathLike[str]) -> CMDP:
         header, arrays = _read(Path(path))
     except FileNotFoundError:
         raise InvalidFileError(f"path: expected a file, found none at {path}") from None
-    except (zipfile.BadZipFile, OSError, ValueError, KeyError, EOFError) as error:
+    except _UNREADABLE as error:
         raise InvalidFileError(
             f"path: expected an Escapade CMDP file, found {path} which cannot be "
             f"read as one ({_first_line(error)})"
@@ -98,7 +101,7 @@ def load_cmdp(path: str | PathLike[str]) -> CMDP:
             action_names=header["action_names"],
             **arrays,
         )
-    except (InvalidInputError, KeyError, TypeError) as error:
+    except (InvalidInputError, KeyError, TypeError, OverflowError) as error:
         raise InvalidFileError(
             f"path: expected a valid CMDP in {path}, found {_first_line(error)}"
         ) from error
@@ -110,11 +113,29 @@ def load_cmdp(path: str | PathLike[str]) -> CMDP:
     return cmdp
 
 
+# What a damaged archive raises, depending on where the damage is: in the directory, in
+# a compressed stream, in the header of an array (which may then claim any size).
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    TypeError,
+    SyntaxError,
+    OverflowError,
+    MemoryError,
+    RuntimeError,  # an unknown compression, encryption, nesting without end
+)
+
+
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    if not zipfile.is_zipfile(path):
+        path.open("rb").close()  # a missing file says so itself
+        raise ValueError("it is no npz archive")
     with np.load(path, allow_pickle=False) as archive:
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("a bare array, not an archive")
-        header = json.loads(archive["header"].tobytes().decode())
+        header = json.loads(np.asarray(archive["header"]).tobytes().decode())
         arrays = {name: archive[name] for name in _ARRAYS}
         if "coordinates" in archive:
             arrays["coordinates"] = archive["coordinates"]

@@ -34,7 +34,9 @@ from typing import Any
 import numpy as np
 
 from escapade.errors import refusal
+from escapade.model.arguments import read_numbers, read_start
 from escapade.model.cmdp import CMDP
+from escapade.model.layout import read_array
 from escapade.model.policy import Policy
 from escapade.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
@@ -302,7 +304,7 @@ def _read_terminal_cost(
             "a certified cost-to-go for the states outside (or paper=True)",
             "none",
         )
-    charges = np.array(terminal_cost, dtype=np.float64)
+    charges = read_numbers("terminal_cost", terminal_cost)
     if charges.shape == (cmdp.n_states,) and cmdp.n_costs == 1:
         charges = charges[np.newaxis]
     if charges.shape != shape:
@@ -319,7 +321,7 @@ def _read_terminal_cost(
 
 
 def _read_states(states: ArrayLike, n_states: int) -> BoolArray:
-    given = np.asarray(states)
+    given = read_array("states", "a mask or a list of states", states)
     if given.dtype == np.bool_:
         if given.shape != (n_states,):
             raise refusal("states", f"shape ({n_states},)", f"shape {given.shape}")
@@ -347,21 +349,11 @@ def _read_states(states: ArrayLike, n_states: int) -> BoolArray:
 def _restrict_start(
     cmdp: CMDP, start: ArrayLike | None, mask: BoolArray, end: int
 ) -> FloatArray:
-    given: ArrayLike = cmdp.start if start is None else start
-    whole = np.asarray(given)
-    if whole.ndim == 0:
-        state = int(whole)
-        if not 0 <= state < cmdp.n_states:
-            raise refusal("start", f"a state in 0..{cmdp.n_states - 1}", state)
-        whole = np.zeros(cmdp.n_states)
-        whole[state] = 1.0
-    if whole.shape != (cmdp.n_states,):
-        raise refusal("start", f"shape ({cmdp.n_states},)", f"shape {whole.shape}")
-    outside = float(whole[~mask].sum())
-    if start is not None and outside > 0:
+    whole = cmdp.start if start is None else read_start(start, cmdp.n_states)
+    if start is not None and whole[~mask].any():
         state = int(np.flatnonzero((whole > 0) & ~mask)[0])
         raise refusal("start", "a start inside", "mass outside", f"state {state}")
-    kept = whole[mask].astype(np.float64)
+    kept = whole[mask]
     result = np.zeros(end + 1)
     if kept.sum() > 0:
         result[: kept.size] = kept / kept.sum()

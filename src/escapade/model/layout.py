@@ -21,15 +21,23 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from escapade.errors import refusal
-from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
+from escapade.typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 
-__all__ = ["Pairs", "Transitions", "check_transitions", "read_transitions"]
+__all__ = [
+    "Pairs",
+    "Transitions",
+    "check_transitions",
+    "read_array",
+    "read_transitions",
+]
 
 _ROW_TOLERANCE = 1e-8
 _ROW_TOLERANCE_SINGLE = 1e-6  # for numbers that arrive in single precision
 _RENORMALISE_ABOVE = 1e-12
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +93,26 @@ class Transitions:
     probability: FloatArray
 
 
+def read_array(argument: str, expected: str, value: Any) -> NDArray[Any]:
+    """Return ``value`` as an array, perhaps the caller's own; refuse ragged nesting."""
+    if isinstance(value, np.ma.MaskedArray):  # its mask would be dropped in silence
+        raise refusal(argument, expected, "a masked array")
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise refusal(argument, expected, f"ragged nesting ({error})") from None
+
+
 def read_transitions(
-    transitions: Any, available: BoolArray | None
+    transitions: Any, available: ArrayLike | None
 ) -> tuple[Pairs, Transitions]:
     """Read transitions in any accepted form and return the checked layout.
 
     Parameters
     ----------
     transitions
-        A dense ``(S, A, S)`` array, a list of ``A`` sparse or dense ``(S, S)``
-        matrices, or one sparse ``(S * A, S)`` matrix with row ``s * A + a``.
+        A dense ``(S, A, S)`` array, a list of ``A`` sparse ``(S, S)`` matrices, or
+        one sparse ``(S * A, S)`` matrix with row ``s * A + a``.
     available
         Mask ``(S, A)``; ``None`` when every action is available everywhere.
     """
@@ -116,13 +134,18 @@ def read_transitions(
 
 
 def check_transitions(
-    pairs: Pairs, rows: Transitions, *, tolerance: float = _ROW_TOLERANCE
+    pairs: Pairs,
+    rows: Transitions,
+    *,
+    tolerance: float = _ROW_TOLERANCE,
+    argument: str = "P",
 ) -> Transitions:
     """Check that every row is a distribution over the states, in canonical form.
 
     Canonical means: successors in increasing order, none twice, no stored zeros, and
     sums that differ from 1 by rounding only (rows are rescaled where needed, by at
-    most ``tolerance``).
+    most ``tolerance``).  What is canonical passes through bit for bit, so that a model
+    can be rebuilt from its own arrays.
     """
     row_ptr, successor, probability = rows.row_ptr, rows.successor, rows.probability
     n_pairs = pairs.n_pairs
@@ -134,11 +157,13 @@ def check_transitions(
     finite = np.isfinite(probability)
     if not finite.all():
         entry = int(np.argmin(finite))
-        raise refusal("P", "finite numbers", float(probability[entry]), place(entry))
+        raise refusal(
+            argument, "finite numbers", float(probability[entry]), place(entry)
+        )
     if probability.size and probability.min() < 0:
         entry = int(np.argmax(probability < 0))
         raise refusal(
-            "P",
+            argument,
             "probabilities of at least 0",
             float(probability[entry]),
             place(entry),
@@ -147,7 +172,7 @@ def check_transitions(
         entry = int(np.argmax((successor < 0) | (successor >= pairs.n_states)))
         pair = int(np.searchsorted(row_ptr, entry, side="right")) - 1
         raise refusal(
-            "P",
+            argument,
             f"next states in 0..{pairs.n_states - 1}",
             int(successor[entry]),
             pairs.name(pair),
@@ -157,18 +182,20 @@ def check_transitions(
     lengths = np.diff(row_ptr)
     if not lengths.all():
         pair = int(np.argmin(lengths > 0))
-        raise refusal("P", "rows that sum to 1", "an empty row", pairs.name(pair))
+        raise refusal(argument, "rows that sum to 1", "an empty row", pairs.name(pair))
     sums = np.add.reduceat(probability, row_ptr[:-1])
     deviation = np.abs(sums - 1.0)
     if deviation.max() > tolerance:
         pair = int(np.argmax(deviation > tolerance))
         raise refusal(
-            "P",
+            argument,
             "rows that sum to 1",
             f"a sum of {sums[pair]:.10g}",
             pairs.name(pair),
         )
-    uneven = deviation > _RENORMALISE_ABOVE
+    # summing n numbers may cost n units of rounding: that alone is not uneven, or long
+    # rows would be rescaled again at every reading
+    uneven = deviation > np.maximum(_RENORMALISE_ABOVE, 2 * _EPS * lengths)
     if uneven.any():
         scale = np.where(uneven, sums, 1.0)
         probability = probability / np.repeat(scale, lengths)
@@ -199,10 +226,10 @@ def _canonical(rows: Transitions, n_pairs: int, n_states: int) -> Transitions:
     )
 
 
-def _read_mask(available: BoolArray | None, n_states: int, n_actions: int) -> BoolArray:
+def _read_mask(available: ArrayLike | None, n_states: int, n_actions: int) -> BoolArray:
     if available is None:
         return np.ones((n_states, n_actions), dtype=np.bool_)
-    mask = np.asarray(available)
+    mask = read_array("available", "a boolean array", available)
     if mask.dtype != np.bool_:
         raise refusal("available", "a boolean array", f"dtype {mask.dtype}")
     if mask.shape != (n_states, n_actions):
@@ -215,15 +242,11 @@ def _read_mask(available: BoolArray | None, n_states: int, n_actions: int) -> Bo
 def _stack(transitions: Any) -> tuple[sp.csr_array, int, int]:
     """Return the transitions as one ``(S * A, S)`` sparse matrix, with S and A."""
     if sp.issparse(transitions):
-        matrix = sp.csr_array(cast(Any, transitions))
-        n_rows, n_states = matrix.shape
-        if n_states == 0 or n_rows == 0 or n_rows % n_states:
-            raise refusal(
-                "P",
-                "a sparse matrix of shape (S * A, S)",
-                f"shape {matrix.shape}",
-            )
-        return matrix, n_states, n_rows // n_states
+        shape = transitions.shape
+        if len(shape) != 2 or 0 in shape or shape[0] % shape[1]:
+            raise refusal("P", "a sparse matrix of shape (S * A, S)", f"shape {shape}")
+        n_rows, n_states = shape
+        return sp.csr_array(cast(Any, transitions)), n_states, n_rows // n_states
     if isinstance(transitions, Sequence) and any(sp.issparse(m) for m in transitions):
         return _interleave(transitions)
     dense = _dense(transitions)
@@ -233,10 +256,7 @@ def _stack(transitions: Any) -> tuple[sp.csr_array, int, int]:
 
 
 def _dense(transitions: Any) -> Any:
-    try:
-        dense = np.asarray(transitions)
-    except ValueError as error:  # ragged nesting
-        raise refusal("P", "an array of shape (S, A, S)", str(error)) from None
+    dense = read_array("P", "an array of shape (S, A, S)", transitions)
     if dense.dtype.kind not in "fiub":
         raise refusal("P", "an array of numbers (S, A, S)", f"dtype {dense.dtype}")
     if dense.ndim != 3 or dense.shape[0] != dense.shape[2] or 0 in dense.shape:
@@ -246,17 +266,25 @@ def _dense(transitions: Any) -> Any:
 
 def _interleave(matrices: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
     """Turn ``A`` matrices ``(S, S)`` into rows ordered by state, then action."""
-    blocks = [sp.csr_array(matrix) for matrix in matrices]
-    n_actions = len(blocks)
-    n_states = blocks[0].shape[0]
-    for action, block in enumerate(blocks):
-        if block.shape != (n_states, n_states) or n_states == 0:
+    n_actions = len(matrices)
+    n_states = 0
+    for action, matrix in enumerate(matrices):
+        if not sp.issparse(matrix):
+            raise refusal(
+                "P",
+                "sparse matrices only, when one is",
+                f"a {type(matrix).__name__}",
+                f"action {action}",
+            )
+        n_states = n_states or int(matrix.shape[0])
+        if matrix.shape != (n_states, n_states) or n_states == 0:
             raise refusal(
                 "P",
                 f"matrices of shape ({n_states}, {n_states})",
-                f"shape {block.shape}",
+                f"shape {matrix.shape}",
                 f"action {action}",
             )
+    blocks = [sp.csr_array(matrix) for matrix in matrices]
     by_action = sp.csr_array(sp.vstack(blocks, format="csr"))
     order = np.arange(n_states * n_actions).reshape(n_actions, n_states).T.ravel()
     return sp.csr_array(by_action[order]), n_states, n_actions

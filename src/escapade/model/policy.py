@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from escapade.errors import refusal
-from escapade.model.arguments import read_numbers
+from escapade.model.arguments import read_count, read_numbers
 from escapade.model.cmdp import CMDP
+from escapade.model.layout import read_array
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = ["Policy"]
@@ -74,7 +75,8 @@ class Policy:
     @classmethod
     def deterministic(cls, actions: ArrayLike, n_actions: int) -> Policy:
         """Return the policy that takes ``actions[s]`` in state ``s``."""
-        chosen = np.asarray(actions)
+        chosen = read_array("actions", "one action a state, as integers", actions)
+        n_actions = read_count("n_actions", n_actions, least=1)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:
             raise refusal(
                 "actions",
@@ -103,8 +105,13 @@ class Policy:
     @classmethod
     def from_pair_weights(cls, cmdp: CMDP, weights: FloatArray) -> Policy:
         """Return the policy with these probabilities, one an available pair."""
+        numbers = read_numbers("weights", weights)
+        if numbers.shape != (cmdp.n_pairs,):
+            raise refusal(
+                "weights", f"shape ({cmdp.n_pairs},)", f"shape {numbers.shape}"
+            )
         matrix = np.zeros((cmdp.n_states, cmdp.n_actions))
-        matrix[cmdp.pair_state, cmdp.pair_action] = weights
+        matrix[cmdp.pair_state, cmdp.pair_action] = numbers
         return cls(matrix)
 
     @property

@@ -1,0 +1,208 @@
+"""Value iteration with the constant shift, and the chain solver of policy iteration.
+
+The operator ``T`` satisfies ``T(v + c) = T v + γ c`` for every constant ``c``.  If
+``low <= T v − v <= high`` in every state, its fixed point therefore lies between
+``T v + γ low / (1 − γ)`` and ``T v + γ high / (1 − γ)`` (MacQueen).  The shift moves
+``T v`` to the middle of that interval after every sweep; only the spread
+``high − low`` is left to contract, which on fast mixing models takes few sweeps.
+
+The value of one deterministic policy solves ``(I − γ P) x = b``.  On models that mix
+slowly a Krylov method needs far fewer passes over the rows than sweeps do; BiCGStab
+with the diagonal as preconditioner is used here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from escapade.kernels.backups import bellman_backup
+from escapade.kernels.compilation import compiled
+from escapade.typing import FloatArray, IntArray
+
+__all__ = ["solve_chain", "sweep_chain", "sweep_values"]
+
+
+@compiled
+def sweep_values(
+    state_ptr: IntArray,
+    row_ptr: IntArray,
+    successor: IntArray,
+    probability: FloatArray,
+    reward: FloatArray,
+    gamma: float,
+    value: FloatArray,
+    scratch: FloatArray,
+    best: IntArray,
+    width: float,
+    max_sweeps: int,
+) -> tuple[int, float]:
+    """``value``, ``scratch``, ``best``: ``[S]``; improves ``value`` in place.
+
+    Stops when the interval around the optimum is at most ``width`` wide, or after
+    ``max_sweeps``.  Returns the sweeps made and the width reached.
+    """
+    factor = gamma / (1.0 - gamma)
+    spread = 1e308
+    sweeps = 0
+    while sweeps < max_sweeps:
+        low, high = bellman_backup(
+            state_ptr,
+            row_ptr,
+            successor,
+            probability,
+            reward,
+            gamma,
+            value,
+            scratch,
+            best,
+        )
+        shift = factor * 0.5 * (low + high)
+        for state in range(value.size):
+            value[state] = scratch[state] + shift
+        sweeps += 1
+        spread = factor * (high - low)
+        if spread <= width:
+            break
+    return sweeps, spread
+
+
+@compiled
+def sweep_chain(
+    chosen: IntArray,
+    row_ptr: IntArray,
+    successor: IntArray,
+    probability: FloatArray,
+    gain: FloatArray,
+    gamma: float,
+    value: FloatArray,
+    scratch: FloatArray,
+    width: float,
+    max_sweeps: int,
+) -> tuple[int, float]:
+    """``chosen``, ``gain``, ``value``, ``scratch``: ``[S]``; one pair a state.
+
+    The same as :func:`sweep_values` for the chain of the chosen pairs.
+    """
+    factor = gamma / (1.0 - gamma)
+    spread = 1e308
+    sweeps = 0
+    while sweeps < max_sweeps:
+        low = 1e308
+        high = -1e308
+        for state in range(value.size):
+            pair = chosen[state]
+            total = 0.0
+            for entry in range(row_ptr[pair], row_ptr[pair + 1]):
+                total += probability[entry] * value[successor[entry]]
+            total = gain[state] + gamma * total
+            scratch[state] = total
+            change = total - value[state]
+            low = min(low, change)
+            high = max(high, change)
+        shift = factor * 0.5 * (low + high)
+        for state in range(value.size):
+            value[state] = scratch[state] + shift
+        sweeps += 1
+        spread = factor * (high - low)
+        if spread <= width:
+            break
+    return sweeps, spread
+
+
+@compiled
+def _apply(
+    chosen: IntArray,
+    row_ptr: IntArray,
+    successor: IntArray,
+    probability: FloatArray,
+    gamma: float,
+    vector: FloatArray,
+    out: FloatArray,
+) -> None:
+    """``chosen``, ``vector``, ``out``: ``[S]``; writes ``(I − γ P) vector``."""
+    for state in range(vector.size):
+        pair = chosen[state]
+        total = 0.0
+        for entry in range(row_ptr[pair], row_ptr[pair + 1]):
+            total += probability[entry] * vector[successor[entry]]
+        out[state] = vector[state] - gamma * total
+
+
+@compiled
+def solve_chain(
+    chosen: IntArray,
+    row_ptr: IntArray,
+    successor: IntArray,
+    probability: FloatArray,
+    gamma: float,
+    right: FloatArray,
+    x: FloatArray,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[int, float]:
+    """``chosen``, ``right``, ``x``: ``[S]``; BiCGStab for ``(I − γ P) x = right``.
+
+    Starts from ``x = 0`` and writes the solution there.  Returns the iterations made
+    and the largest entry of the residual as the recursion carries it; the caller
+    computes it afresh.
+    """
+    n = right.size
+    inverse = np.empty(n)
+    for state in range(n):
+        pair = chosen[state]
+        diagonal = 1.0
+        for entry in range(row_ptr[pair], row_ptr[pair + 1]):
+            if successor[entry] == state:
+                diagonal -= gamma * probability[entry]
+        inverse[state] = 1.0 / diagonal
+    residual = right.copy()
+    shadow = right.copy()
+    direction = np.zeros(n)
+    image = np.zeros(n)
+    preconditioned = np.empty(n)
+    half = np.empty(n)
+    half_image = np.empty(n)
+    x[:] = 0.0
+    rho_old = 1.0
+    alpha = 1.0
+    omega = 1.0
+    worst = np.abs(residual).max()
+    iteration = 0
+    while iteration < max_iterations and worst > tolerance:
+        iteration += 1
+        rho = 0.0
+        for i in range(n):
+            rho += shadow[i] * residual[i]
+        if rho == 0.0 or omega == 0.0:
+            break
+        beta = (rho / rho_old) * (alpha / omega)
+        for i in range(n):
+            direction[i] = residual[i] + beta * (direction[i] - omega * image[i])
+            preconditioned[i] = inverse[i] * direction[i]
+        _apply(chosen, row_ptr, successor, probability, gamma, preconditioned, image)
+        along = 0.0
+        for i in range(n):
+            along += shadow[i] * image[i]
+        if along == 0.0:
+            break
+        alpha = rho / along
+        for i in range(n):
+            x[i] += alpha * preconditioned[i]
+            residual[i] -= alpha * image[i]
+            half[i] = inverse[i] * residual[i]
+        _apply(chosen, row_ptr, successor, probability, gamma, half, half_image)
+        top = 0.0
+        bottom = 0.0
+        for i in range(n):
+            top += half_image[i] * residual[i]
+            bottom += half_image[i] * half_image[i]
+        omega = top / bottom if bottom > 0.0 else 0.0
+        worst = 0.0
+        for i in range(n):
+            x[i] += omega * half[i]
+            residual[i] -= omega * half_image[i]
+            worst = max(worst, abs(residual[i]))
+        rho_old = rho
+        if not worst < 1e300:  # broken down; the caller starts again elsewhere
+            break
+    return iteration, worst
