@@ -7,7 +7,7 @@ All of robust planning rests on that support function, which depends on the conv
 of the set alone.
 
 A set is *rectangular* when nature may choose each row on its own, or, more generally,
-when one member attains the extreme of every row at once for every ``v``: then the robust
+when for every ``v`` one member attains the extreme of all rows at once: then the robust
 Bellman operator built on :meth:`UncertaintySet.worst` has the value of the worst
 stationary kernel as its fixed point.  Sets that hold one model throughout a lifetime
 are not rectangular; they list their :meth:`~UncertaintySet.members`, which are
@@ -116,11 +116,15 @@ class UncertaintySet(ABC):
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """Draw a member at random, ``[entries]``: any member may come, law not stated."""
+        """Draw a member at random, ``[entries]``; the law is the set's own."""
 
     def members(self, cmdp: CMDP) -> Iterator[CMDP]:
         """Iterate over the whole models of a finite family; refused by other sets."""
-        raise refusal("sets", "a finite family of whole models", type(self).__name__)
+        raise refusal(
+            "sets",
+            f"a finite family of whole models over {cmdp.n_pairs} pairs",
+            type(self).__name__,
+        )
 
     # -- derived sets ------------------------------------------------------------------
 
