@@ -76,7 +76,9 @@ class CMDPEnv(gymnasium.Env[int, int]):
             raise refusal("cmdp", "a CMDP", type(cmdp).__name__)
         if render_mode is not None and render_mode not in _RENDER_MODES:
             raise refusal(
-                "render_mode", f"None or one of {list(_RENDER_MODES)}", repr(render_mode)
+                "render_mode",
+                f"None or one of {list(_RENDER_MODES)}",
+                repr(render_mode),
             )
         self.cmdp = cmdp
         self.reward_noise: Noise = read_noise("reward_noise", reward_noise)

@@ -2,7 +2,8 @@
 
 Tests, audits and comparisons need both sides of a problem: the true model, to judge by,
 and an environment, to live in.  Where the best value is known it stands here with its
-source, so that a solver can be held to it.
+source, so that a solver can be held to it; elsewhere it is computed when first asked
+for, and kept.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["World"]
 
+_COMPUTED = "computed by escapade.solve when asked for"
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class World:
@@ -33,10 +36,11 @@ class World:
         One sentence.
     cmdp
         The true model.
-    optimum
-        The best value of ``cmdp`` from its start within its budgets, if known.
+    known_optimum
+        The best value of ``cmdp`` from its start within its budgets, where it is known
+        beforehand; ``None`` where it has to be computed.
     optimum_source
-        How ``optimum`` is known, or why it is not.
+        How the optimum is known.
     reward_noise, cost_noise
         Laws of the samples in ``env``.
     average_optimum
@@ -50,8 +54,8 @@ class World:
     name: str
     description: str
     cmdp: CMDP
-    optimum: float | None
-    optimum_source: str
+    known_optimum: float | None = None
+    optimum_source: str = ""
     reward_noise: Noise = "deterministic"
     cost_noise: Noise = "deterministic"
     average_optimum: float | None = None
@@ -61,8 +65,23 @@ class World:
     def __post_init__(self) -> None:
         read_noise("reward_noise", self.reward_noise)
         read_noise("cost_noise", self.cost_noise)
-        if not self.optimum_source:
+        if self.known_optimum is None:
+            object.__setattr__(self, "optimum_source", _COMPUTED)
+        elif not self.optimum_source:
             raise refusal("optimum_source", "words that say how it is known", "none")
+
+    @cached_property
+    def optimum(self) -> float:
+        """The best value of ``cmdp`` from its start within its budgets.
+
+        Known, or computed by :func:`escapade.solve` on first use, which may take long
+        for a large problem; NaN if no policy keeps the budgets.
+        """
+        if self.known_optimum is not None:
+            return self.known_optimum
+        from escapade.planning.solve import solve
+
+        return solve(self.cmdp).value
 
     @cached_property
     def env(self) -> CMDPEnv:
@@ -85,10 +104,9 @@ class World:
         return self.value_scale * value + self.value_offset
 
     @property
-    def raw_optimum(self) -> float | None:
+    def raw_optimum(self) -> float:
         """The optimum in the units of the problem as first stated."""
-        return None if self.optimum is None else self.raw_value(self.optimum)
+        return self.raw_value(self.optimum)
 
     def __repr__(self) -> str:
-        best = "unknown" if self.optimum is None else f"{self.optimum:.10g}"
-        return f"World({self.name!r}, {self.cmdp!r}, optimum {best})"
+        return f"World({self.name!r}, {repr(self.cmdp)[len('CMDP(') :]}"

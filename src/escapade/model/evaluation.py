@@ -35,6 +35,7 @@ import scipy.sparse.linalg as spla
 from escapade.errors import SolverError, refusal
 from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
+from escapade.model.memory_policy import MemoryPolicy
 from escapade.model.policy import Policy
 from escapade.typing import FloatArray
 
@@ -84,7 +85,7 @@ class Evaluation:
 
 def evaluate(
     cmdp: CMDP,
-    policy: Policy,
+    policy: Policy | MemoryPolicy,
     *,
     horizon: int | None = None,
     precision: float = 1e-8,
@@ -94,7 +95,7 @@ def evaluate(
     Parameters
     ----------
     cmdp, policy
-        The problem and a stationary policy of it.
+        The problem and a policy of it, stationary or with a memory.
     horizon
         Number of steps; ``None`` for the infinite horizon.
     precision
@@ -115,6 +116,20 @@ def evaluate(
     >>> round(result.start_value, 6), round(float(result.start_costs[0]), 6)
     (10.0, 5.0)
     """
+    if isinstance(policy, MemoryPolicy):
+        on_nodes = evaluate(
+            policy.product(cmdp), policy.choice, horizon=horizon, precision=precision
+        )
+        value = policy.from_start(on_nodes.value)
+        costs = policy.from_start(on_nodes.costs)
+        scale = float(max(np.abs(value).max(), np.abs(costs).max()))
+        return _finished(
+            value,
+            costs,
+            on_nodes.error + 2.0 * (policy.n_nodes + 2) * _EPS * scale,
+            on_nodes.method,
+            cmdp.start,
+        )
     weights = policy.pair_weights(cmdp)
     matrix = policy_matrix(cmdp, weights)
     gain = np.vstack([cmdp.reward, cmdp.cost]) * weights
@@ -131,15 +146,22 @@ def evaluate(
             _read_precision(precision),
             mixed=cmdp.n_actions,
         )
-    value, costs = solution[:, 0].copy(), solution[:, 1:].T.copy()
-    value.flags.writeable = False
-    costs.flags.writeable = False
-    return Evaluation(
-        value=value, costs=costs, error=error, method=method, start=cmdp.start
+    return _finished(
+        solution[:, 0].copy(), solution[:, 1:].T.copy(), error, method, cmdp.start
     )
 
 
-def occupancy(cmdp: CMDP, policy: Policy, *, precision: float = 1e-8) -> FloatArray:
+def _finished(
+    value: FloatArray, costs: FloatArray, error: float, method: str, start: FloatArray
+) -> Evaluation:
+    value.flags.writeable = False
+    costs.flags.writeable = False
+    return Evaluation(value=value, costs=costs, error=error, method=method, start=start)
+
+
+def occupancy(
+    cmdp: CMDP, policy: Policy | MemoryPolicy, *, precision: float = 1e-8
+) -> FloatArray:
     """Return the expected discounted number of visits to every pair, ``(pairs,)``.
 
     The visits start from the start distribution and sum to ``1 / (1 − discount)``;

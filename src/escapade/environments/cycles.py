@@ -1,0 +1,199 @@
+"""Walking round a field with walls: the paper's Example 2, and a sibling with a toll.
+
+The paper names states, actions, the failure probability and the best policy, but not
+the reward, nor what a failed action does.  What is settled here:
+
+- cells ``(x, y)`` with ``1 <= x, y <= size``; actions north, west, south, east, stay;
+- a move means to reach a cell ``g``: the next one, or its own where a wall stands.  It
+  succeeds with probability ``1 − τ``; else it fails and ends in a cell drawn evenly
+  from ``N(g)``, all cells within Euclidean distance 2 of ``g``, ``g`` included.  So
+
+      P(· | s, a) = (1 − τ) δ_g + τ Unif(N(g)),
+
+  except that ``stay`` never fails;
+- reward 1 for *meaning* to take the next step counter-clockwise along the boundary,
+  whether it succeeds or not; 0 otherwise;
+- cost 1 for meaning to walk into a wall and not failing, so ``1 − τ`` on average.
+
+The best policy walks round and round, and turns back to the boundary after a failure.
+It never hits a wall: no budget binds, and safety is a matter of learning only.
+
+In :func:`toll_cycle` each paid step is also charged ``toll`` on average.  Reward and
+cost then stand in one ratio along the boundary and nothing else earns, so the best
+value within budget ``d`` is ``d / toll`` as long as the unbounded walk would cost more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from escapade.environments.grids import (
+    ACTION_NAMES,
+    EAST,
+    NORTH,
+    SOUTH,
+    STAY,
+    WEST,
+    Grid,
+    stack_rows,
+)
+from escapade.environments.world import World
+from escapade.errors import refusal
+from escapade.model.arguments import read_count, read_number
+from escapade.model.cmdp import CMDP
+from escapade.typing import BoolArray
+
+__all__ = ["toll_cycle", "wall_cycle"]
+
+_FAILURE = 0.05
+_DISCOUNT = 0.99
+_BUDGET = 10.0
+_TOLL = 0.15
+_NEIGHBOURHOOD = [
+    (dx, dy) for dx in range(-2, 3) for dy in range(-2, 3) if dx**2 + dy**2 <= 4
+]
+
+
+def wall_cycle(
+    size: int = 10,
+    *,
+    failure: float = _FAILURE,
+    discount: float = _DISCOUNT,
+    budget: float = _BUDGET,
+) -> World:
+    """Return Example 2 of the paper: a walk round a field that has walls.
+
+    Parameters
+    ----------
+    size
+        Cells a side, at least 2.
+    failure
+        Probability τ that a move fails.
+    discount, budget
+        As in the paper.
+
+    Examples
+    --------
+    >>> import escapade as ep
+    >>> world = ep.environments.wall_cycle()
+    >>> world
+    World('wall-cycle', 100 states, 5 actions, discount 0.99, budget 10)
+    >>> round(world.optimum, 6)
+    97.667935
+    """
+    grid, matrix, along, hits, failure = _field(size, failure)
+    cmdp = CMDP(
+        matrix,
+        along.astype(np.float64),
+        np.where(hits, 1.0 - failure, 0.0),
+        discount=discount,
+        budget=budget,
+        start=0,
+        reward_max=1.0,
+        cost_max=1.0,
+        action_names=ACTION_NAMES,
+        coordinates=grid.coordinates,
+    )
+    as_printed = (cmdp.n_states, failure, cmdp.discount) == (100, _FAILURE, _DISCOUNT)
+    return World(
+        name="wall-cycle",
+        description="Walk round a field without hitting its walls (Example 2).",
+        cmdp=cmdp,
+        known_optimum=97.66793494137 if as_printed else None,
+        optimum_source=(
+            "the unconstrained optimum, which costs nothing: policy iteration"
+            if as_printed
+            else ""
+        ),
+        cost_noise="bernoulli",
+    )
+
+
+def toll_cycle(
+    size: int = 10,
+    *,
+    toll: float = _TOLL,
+    failure: float = _FAILURE,
+    discount: float = _DISCOUNT,
+    budget: float = _BUDGET,
+) -> World:
+    """Return Example 2 with a toll on every paid step, so that the budget binds.
+
+    With the default numbers the walk that ignores the budget costs 1.46 budgets.
+
+    Parameters
+    ----------
+    size
+        Cells a side, at least 2.
+    toll
+        Mean cost of a paid step.
+    failure
+        Probability τ that a move fails.
+    discount, budget
+        As in the paper.
+
+    Examples
+    --------
+    >>> import escapade as ep
+    >>> round(ep.environments.toll_cycle(size=5).optimum, 6)
+    66.666667
+    """
+    toll = read_number("toll", toll)
+    if not 0.0 < toll <= 1.0:
+        raise refusal("toll", "a number in (0, 1]", toll)
+    grid, matrix, along, hits, failure = _field(size, failure)
+    cmdp = CMDP(
+        matrix,
+        along.astype(np.float64),
+        np.where(hits, 1.0 - failure, np.where(along, toll, 0.0)),
+        discount=discount,
+        budget=budget,
+        start=0,
+        reward_max=1.0,
+        cost_max=1.0,
+        action_names=ACTION_NAMES,
+        coordinates=grid.coordinates,
+    )
+    numbers = (toll, failure, cmdp.discount, float(cmdp.budget[0]))
+    # A failed move ends within two cells of where it was meant to end, on a field of
+    # any size: with these numbers the free walk earns about 97, far more than 66.67.
+    binds = numbers == (_TOLL, _FAILURE, _DISCOUNT, _BUDGET)
+    return World(
+        name="toll-cycle",
+        description="The walk of wall-cycle, where each paid step is charged a toll.",
+        cmdp=cmdp,
+        known_optimum=_BUDGET / _TOLL if binds else None,
+        optimum_source=(
+            "budget / toll: rewards and tolls stand in one ratio" if binds else ""
+        ),
+        cost_noise="bernoulli",
+    )
+
+
+def _field(
+    size: int, failure: float
+) -> tuple[Grid, sp.csr_array, BoolArray, BoolArray, float]:
+    """Return the grid, its transitions, which pairs pay, and which hit a wall."""
+    size = read_count("size", size, least=2)
+    failure = read_number("failure", failure)
+    if not 0.0 <= failure < 1.0:
+        raise refusal("failure", "a number in [0, 1)", failure)
+    grid = Grid(size, size)
+    targets, hits = grid.moves(5)
+    fails = np.full(targets.shape, failure)
+    fails[:, STAY] = 0.0
+    around = [grid.shifted(targets, dx, dy) for dx, dy in _NEIGHBOURHOOD]
+    share = fails / np.sum([exists for _, exists in around], axis=0)
+    matrix = stack_rows(
+        [targets, *(cells for cells, _ in around)],
+        [1.0 - fails, *(np.where(exists, share, 0.0) for _, exists in around)],
+        grid.size,
+    )
+    x, y, last = grid.x, grid.y, size - 1
+    along = np.zeros((grid.size, 5), dtype=np.bool_)
+    along[(y == 0) & (x < last), EAST] = True
+    along[(x == last) & (y < last), NORTH] = True
+    along[(y == last) & (x > 0), WEST] = True
+    along[(x == 0) & (y > 0), SOUTH] = True
+    return grid, matrix, along, hits, failure

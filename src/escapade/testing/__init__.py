@@ -1,0 +1,71 @@
+"""What a test of your own solver, environment or model can stand on.
+
+Two kinds of things, loaded when they are first used:
+
+- Hypothesis strategies that draw small problems, policies, budgets and transitions near
+  a problem: :mod:`escapade.testing.strategies`.  They need the extra ``testing``.
+- Conformance suites that hold an object to what this library promises of its kind.
+  ``check_solver`` and ``check_env`` need nothing besides the library, work under any
+  test runner, and raise :class:`AssertionError` with the law that was broken, the
+  instance on which it was broken and the numbers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from escapade.testing.environments import check_env
+    from escapade.testing.instances import Instance, instances
+    from escapade.testing.reference import Reference, reference_optimum
+    from escapade.testing.solvers import check_solver
+    from escapade.testing.strategies import (
+        budgets,
+        cmdps,
+        distributions,
+        kernels,
+        policies,
+    )
+
+__all__ = [
+    "Instance",
+    "Reference",
+    "budgets",
+    "check_env",
+    "check_solver",
+    "cmdps",
+    "distributions",
+    "instances",
+    "kernels",
+    "policies",
+    "reference_optimum",
+]
+
+_MODULE_OF = {
+    "Instance": "instances",
+    "Reference": "reference",
+    "budgets": "strategies",
+    "check_env": "environments",
+    "check_solver": "solvers",
+    "cmdps": "strategies",
+    "distributions": "strategies",
+    "instances": "instances",
+    "kernels": "strategies",
+    "policies": "strategies",
+    "reference_optimum": "reference",
+}
+
+if not TYPE_CHECKING:  # a type checker must see that other names do not exist
+
+    def __getattr__(name: str) -> Any:
+        """Import the module that holds a public name, on its first use (PEP 562)."""
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module 'escapade.testing' has no attribute {name!r}")
+        module = import_module(f"escapade.testing.{_MODULE_OF[name]}")
+        globals()[name] = getattr(module, name)
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        """Every public name, loaded or not."""
+        return sorted({*globals(), *__all__})
