@@ -5,24 +5,16 @@ A solver is a frozen value; ``solver.solve(problem)`` returns a
 returned policy, never from the solver's own word.  ``solve`` chooses a solver.
 """
 
-from escapade.planning.column_generation import ColumnGeneration
-from escapade.planning.dual_lp import DualLP
 from escapade.planning.dynamic_programming import (
     Optimum,
     policy_iteration,
     value_iteration,
 )
-from escapade.planning.occupation_lp import OccupationLP
 from escapade.planning.solution import Solution
-from escapade.planning.solve import solve
 
 __all__ = [
-    "ColumnGeneration",
-    "DualLP",
-    "OccupationLP",
     "Optimum",
     "Solution",
     "policy_iteration",
-    "solve",
     "value_iteration",
 ]
