@@ -10,11 +10,15 @@ from escapade.planning.dynamic_programming import (
     policy_iteration,
     value_iteration,
 )
+from escapade.planning.occupation_lp import OccupationLP
 from escapade.planning.solution import Solution
+from escapade.planning.solve import solve
 
 __all__ = [
+    "OccupationLP",
     "Optimum",
     "Solution",
     "policy_iteration",
+    "solve",
     "value_iteration",
 ]

@@ -13,18 +13,31 @@ policy can reach at these prices.  Two facts make it the heart of this package:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from escapade.kernels.backups import chain_residual
 from escapade.model.cmdp import CMDP
 from escapade.model.evaluation import occupancy
 from escapade.model.policy import Policy
-from escapade.planning.dynamic_programming import chain_values, policy_iteration
+from escapade.planning.dynamic_programming import (
+    chain_values,
+    policy_iteration,
+    rounding_allowance,
+)
 from escapade.typing import FloatArray, IntArray
 
-__all__ = ["Column", "Oracle"]
+__all__ = [
+    "Column",
+    "Oracle",
+    "evaluation_precision",
+    "lagrangian_bound",
+    "mixed_visits",
+]
 
+_EPS = float(np.finfo(np.float64).eps)
 _ROUNDS = 1e-13
 
 
@@ -32,22 +45,29 @@ _ROUNDS = 1e-13
 class Column:
     """A deterministic policy as the constrained planners see it.
 
-    ``value`` and ``costs`` are from the start distribution; ``bound`` is at least the
-    best priced value of any policy; ``priced`` is the
-    priced optimum, ``(S,)``.
+    Attributes
+    ----------
+    pairs
+        The pair chosen in each state, ``(S,)``.
+    value, costs
+        What the policy earns and costs from the start distribution.
+    error
+        Certified: ``value`` and every entry of ``costs`` are right to within this.
+    bound
+        Certified: no policy has a priced value above this.
     """
 
     pairs: IntArray
     value: float
     costs: FloatArray
+    error: float
     bound: float
-    priced: FloatArray
 
 
 class Oracle:
     """Solves priced problems of one CMDP, each begun where the last one ended."""
 
-    __slots__ = ("_costs", "_pairs", "_value", "calls", "cmdp")
+    __slots__ = ("_costs", "_error", "_pairs", "_value", "calls", "cmdp")
 
     def __init__(self, cmdp: CMDP) -> None:
         self.cmdp = cmdp
@@ -55,6 +75,7 @@ class Oracle:
         self._pairs: IntArray | None = None
         self._value = np.zeros(cmdp.n_states)
         self._costs = np.zeros((cmdp.n_costs, cmdp.n_states))
+        self._error = 0.0
 
     def best(self, prices: FloatArray, *, reward_weight: float = 1.0) -> Column:
         """Return the best policy for ``reward_weight · r − prices · c``."""
@@ -65,18 +86,22 @@ class Oracle:
             begin = reward_weight * self._value - prices @ self._costs
         found = policy_iteration(cmdp, gain, pairs=self._pairs, value=begin)
         self.calls += 1
-        moved = self._pairs is None or not np.array_equal(found.pairs, self._pairs)
-        if moved:
-            self._value = self._chain(found.pairs, cmdp.reward, self._value)
+        if self._pairs is None or not np.array_equal(found.pairs, self._pairs):
+            pairs = found.pairs.copy()
+            self._value, self._error = self._chain(pairs, cmdp.reward, self._value)
             for k, cost in enumerate(cmdp.cost):
-                self._costs[k] = self._chain(found.pairs, cost, self._costs[k])
-            self._pairs = found.pairs.copy()
+                self._costs[k], error = self._chain(pairs, cost, self._costs[k])
+                self._error = max(self._error, error)
+            self._pairs = pairs
+        assert self._pairs is not None
         return Column(
-            pairs=found.pairs,
+            pairs=self._pairs,
             value=float(cmdp.start @ self._value),
             costs=self._costs @ cmdp.start,
-            bound=float(cmdp.start @ found.value) + found.error,
-            priced=found.value,
+            error=self._error,
+            bound=float(cmdp.start @ found.value)
+            + found.error
+            + _sum_rounding(cmdp, found.value),
         )
 
     def visits(self, column: Column) -> FloatArray:
@@ -84,20 +109,60 @@ class Oracle:
         cmdp = self.cmdp
         actions = cmdp.pair_action[column.pairs]
         policy = Policy.deterministic(actions, cmdp.n_actions)
-        return occupancy(cmdp, policy, precision=occupancy_precision(cmdp))
+        return occupancy(cmdp, policy, precision=evaluation_precision(cmdp))
 
     def _chain(
         self, pairs: IntArray, amount: FloatArray, guess: FloatArray
-    ) -> FloatArray:
-        scale = float(np.abs(amount).max()) / (1.0 - self.cmdp.discount)
-        if scale == 0.0:
-            return np.zeros(self.cmdp.n_states)
-        return chain_values(self.cmdp, pairs, amount[pairs], guess, _ROUNDS * scale)
+    ) -> tuple[FloatArray, float]:
+        """Return what a policy sums of ``amount``, and how wrong that may be."""
+        cmdp = self.cmdp
+        gain = amount[pairs]
+        if not gain.any():
+            return np.zeros(cmdp.n_states), 0.0
+        scale = float(gain.max()) / (1.0 - cmdp.discount)
+        value = chain_values(cmdp, pairs, gain, guess, _ROUNDS * scale)
+        low, high = chain_residual(
+            pairs,
+            cmdp.row_ptr,
+            cmdp.successor,
+            cmdp.probability,
+            gain,
+            cmdp.discount,
+            value,
+            np.empty(cmdp.n_states),
+        )
+        error = (
+            max(-low, high, 0.0) / (1.0 - cmdp.discount)
+            + rounding_allowance(cmdp, gain, value)
+            + _sum_rounding(cmdp, value)
+        )
+        return value, error
 
 
-def occupancy_precision(cmdp: CMDP) -> float:
-    """Return a precision that double arithmetic can certify for this problem."""
-    return max(1e-10, evaluation_precision(cmdp))
+def lagrangian_bound(oracle: Oracle, multipliers: FloatArray) -> tuple[float, Column]:
+    """Return an upper bound on the constrained optimum, and the policy behind it.
+
+    It holds for every ``multipliers >= 0`` and is least at the optimal ones.
+    """
+    column = oracle.best(multipliers)
+    owed = float(multipliers @ oracle.cmdp.budget)
+    rounding = (oracle.cmdp.n_costs + 1) * _EPS * (abs(column.bound) + owed)
+    return column.bound + owed + rounding, column
+
+
+def mixed_visits(
+    oracle: Oracle, columns: Sequence[Column], weights: FloatArray
+) -> FloatArray:
+    """Return the occupancy of a mixture of policies, ``(pairs,)``.
+
+    One policy is drawn at the start and kept.  The stationary policy with the same
+    occupancy earns and costs the same.
+    """
+    total = np.zeros(oracle.cmdp.n_pairs)
+    for column, weight in zip(columns, weights, strict=True):
+        if weight > 0.0:
+            total += weight * oracle.visits(column)
+    return total
 
 
 def evaluation_precision(cmdp: CMDP) -> float:
@@ -108,5 +173,10 @@ def evaluation_precision(cmdp: CMDP) -> float:
     """
     lengths = np.diff(cmdp.row_ptr[cmdp.state_ptr])
     longest = min(int(lengths.max()), cmdp.n_states)
-    eps = float(np.finfo(np.float64).eps)
-    return max(1e-10, 16.0 * (longest + 4) * eps / (1.0 - cmdp.discount))
+    return max(1e-10, 16.0 * (longest + 4) * _EPS / (1.0 - cmdp.discount))
+
+
+def _sum_rounding(cmdp: CMDP, value: FloatArray) -> float:
+    """Bound the rounding in the mean of ``value`` over the start distribution."""
+    terms = int(np.count_nonzero(cmdp.start))
+    return (terms + 1) * _EPS * float(np.abs(value).max())

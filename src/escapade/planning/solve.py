@@ -1,0 +1,128 @@
+"""One verb for every planner: ``solve(problem)``, with or without a solver named.
+
+Without one, a solver is chosen and the message says which and why.  Exact problems with
+few pairs go to :class:`~escapade.planning.occupation_lp.OccupationLP`; beyond that
+:class:`~escapade.planning.column_generation.ColumnGeneration`, whose work grows like
+that of ordinary dynamic programming, is faster by far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from escapade.errors import refusal
+from escapade.model.cmdp import CMDP
+from escapade.planning.base import RobustSolver, Solver
+from escapade.planning.occupation_lp import OccupationLP
+from escapade.planning.solution import Solution
+from escapade.uncertainty.base import UncertaintySet
+
+__all__ = ["Objective", "solve"]
+
+Objective: TypeAlias = Literal["nominal", "worst"]
+"""Which reward a robust planner maximises; its costs are always the worst."""
+
+
+def solve(
+    problem: CMDP,
+    solver: Solver | RobustSolver | None = None,
+    *,
+    uncertainty: UncertaintySet | None = None,
+    objective: Objective = "nominal",
+) -> Solution:
+    """Find the best policy that keeps every budget.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    solver
+        How to solve it; chosen by size and number of budgets when not given.
+    uncertainty
+        Where the true transitions may lie.  The budgets are then kept whichever they
+        are; robust solvers need one, exact solvers refuse it.
+    objective
+        What a robust solver maximises: the reward under the nominal transitions, or
+        under the worst.
+
+    Returns
+    -------
+    Solution
+        Policy, value and costs, bounds on the optimum, status and advice.  Budgets
+        that cannot be kept are a result, with status ``"infeasible"``, too.
+
+    Examples
+    --------
+    >>> import escapade as ep
+    >>> shop = ep.CMDP(
+    ...     [[[1.0], [1.0]]], [[1.0, 0.5]], [[1.0, 0.0]], discount=0.5, budget=1.0
+    ... )
+    >>> answer = ep.solve(shop)
+    >>> answer.status, round(answer.value, 6)
+    ('optimal', 1.5)
+    >>> ep.solve(shop.replace(cost=[1.0, 0.75])).status
+    'infeasible'
+    """
+    _check(problem, uncertainty, objective)
+    if solver is None:
+        solver, reason = _choose(problem)
+        answer = _run(problem, solver, uncertainty, objective)
+        return replace(answer, message=f"{reason} {answer.message}")
+    return _run(problem, solver, uncertainty, objective)
+
+
+def _choose(problem: CMDP) -> tuple[Any, str]:
+    budgets = "1 budget" if problem.n_costs == 1 else f"{problem.n_costs} budgets"
+    return OccupationLP(), f"OccupationLP was chosen for {budgets}."
+
+
+def _run(
+    problem: CMDP,
+    solver: Any,
+    uncertainty: UncertaintySet | None,
+    objective: Objective,
+) -> Solution:
+    name = type(solver).__name__
+    robust = getattr(solver, "robust", None)
+    if isinstance(solver, type) or not isinstance(robust, bool):
+        raise refusal("solver", "a solver such as OccupationLP()", repr(solver))
+    if not robust:
+        if uncertainty is not None:
+            raise refusal(
+                "uncertainty",
+                f"none: {name} takes the model as true",
+                "an uncertainty set",
+            )
+        answer: Solution = solver.solve(problem)
+        return answer
+    if uncertainty is None:
+        raise refusal("uncertainty", f"an uncertainty set, which {name} needs", None)
+    answer = solver.solve(problem, uncertainty=uncertainty, objective=objective)
+    return answer
+
+
+def _check(problem: Any, uncertainty: Any, objective: Any) -> None:
+    if not isinstance(problem, CMDP):
+        raise refusal("problem", "a CMDP", f"a {type(problem).__name__}")
+    if objective not in ("nominal", "worst"):
+        raise refusal("objective", "'nominal' or 'worst'", repr(objective))
+    if uncertainty is None:
+        if objective == "worst":
+            raise refusal(
+                "objective", "'nominal' without an uncertainty set", "'worst'"
+            )
+        return
+    if not isinstance(uncertainty, UncertaintySet):
+        raise refusal(
+            "uncertainty",
+            "a set from escapade.uncertainty",
+            f"a {type(uncertainty).__name__}",
+        )
+    found = (uncertainty.n_pairs, uncertainty.n_states)
+    if found != (problem.n_pairs, problem.n_states):
+        raise refusal(
+            "uncertainty",
+            f"a set over {problem.n_pairs} pairs and {problem.n_states} states",
+            f"one over {found[0]} pairs and {found[1]} states",
+        )
