@@ -214,12 +214,13 @@ def certify(
 ) -> tuple[float, float, float, int]:
     """`h` [S] -> kappa_up, kappa_low, the largest h over `order`, and its state.
 
+    ``kappa_up`` is that of the policy that :func:`greedy_pairs` takes from nothing.
     Both kappas allow for the rounding of the sums that they are computed from.
     """
     up, low, largest, where = 0.0, 0.0, -1.0, -1
     for k in range(order.size):
         s = order[k]
-        least_above = np.inf
+        best, above = np.inf, np.inf
         for i in range(state_ptr[s], state_ptr[s + 1]):
             if not usable[i]:
                 continue
@@ -228,14 +229,14 @@ def certify(
                 value += probability[j] * h[successor[j]]
             entries = row_ptr[i + 1] - row_ptr[i]
             rounding = (entries + 4.0) * 2.3e-16 * (h[s] + value)
-            above = (value - h[s] + rounding) / duration[i]
             below = (h[s] - value + rounding) / duration[i]
-            if above < least_above:
-                least_above = above
             if below > low:
                 low = below
-        if least_above > up:
-            up = least_above
+            # Of the pair that `greedy_pairs` takes, so that its policy is certified.
+            if value < best:
+                best, above = value, (value - h[s] + rounding) / duration[i]
+        if above > up:
+            up = above
         if h[s] > largest:
             largest, where = h[s], s
     return up, low, largest, where

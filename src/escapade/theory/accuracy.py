@@ -12,8 +12,15 @@ paths by whether they use a transition of probability at most :math:`\beta =
 \sqrt{\alpha}`, and asks four inequalities of :math:`\alpha` and :math:`\Delta =
 \alpha / \beta`; :func:`accuracy_conditions` gives them with their numbers.  The one on
 Δ is :math:`\Delta \le \ln(1 + \epsilon / 8G) / T`; the paper prints ε/(4TG), which
-rests on an inequality used the wrong way (E10).  K_1 survives the correction for every
-S ≥ 1 while ε ≤ 9 G, that is wherever there is anything to estimate.
+rests on an inequality used the wrong way (E10).  For the kernel K_1 survives the
+correction for every S ≥ 1 while ε ≤ 9 G, that is wherever there is anything to
+estimate.
+
+Rewards and costs are another matter: α is a pure number and they are not.  Where all
+sums are small, :math:`G \ll 1`, K_1 (ε/(STG))² may exceed what the errors along a path
+allow, :math:`\alpha \le \epsilon / (8 T (1 + \epsilon / 8G))`;
+:func:`required_accuracy` therefore takes the smaller of the two.  Where
+:math:`\epsilon \le 8 G` and :math:`G \ge 1` that is always the first.
 
 A second, direct bound on the difference of two given models, free of α and T, is
 :func:`simulation_error_bound`.
@@ -70,7 +77,8 @@ class ModelAccuracy:
     value_bound
         G, the largest T-step value or cost.
     accuracy
-        α, the accuracy wanted of rewards, costs and transition probabilities.
+        α, the accuracy wanted of rewards, costs and transition probabilities: K_1
+        (ε/(STG))², or what errors along a path allow if that is less.
     conditions
         The inequalities of the proof.
     """
@@ -237,8 +245,11 @@ def required_accuracy(
         value_bound(discount=discount, maximum=reward_max, horizon=steps),
         value_bound(discount=discount, maximum=cost_max, horizon=steps),
     )
-    alpha = model_accuracy(
-        n_states=n_states, horizon=steps, value_bound=largest, epsilon=epsilon
+    alpha = min(
+        model_accuracy(
+            n_states=n_states, horizon=steps, value_bound=largest, epsilon=epsilon
+        ),
+        _along_path(horizon=steps, value_bound=largest, epsilon=epsilon),
     )
     return ModelAccuracy(
         epsilon=float(epsilon),
@@ -266,10 +277,10 @@ def separate_accuracies(
 ) -> SeparateAccuracies:
     """Return one accuracy each for transitions, rewards and costs.
 
-    Only the transitions need α.  Rewards and costs meet the proof as soon as
-    (1+Δ)^T T α ≤ ε/8, which (1+Δ)^T ≤ 1 + ε/(8G) turns into
-    α ≤ ε / (8 T (1 + ε/(8G))): larger by many orders of magnitude.  This is the
-    fourth relaxation that the paper suggests.
+    Only the transitions need K_1 (ε/(STG))².  Rewards and costs meet the proof as soon
+    as (1+Δ)^T T α ≤ ε/8, which (1+Δ)^T ≤ 1 + ε/(8G) turns into
+    α ≤ ε / (8 T (1 + ε/(8G))): larger by many orders of magnitude, unless all sums are
+    small.  This is the fourth relaxation that the paper suggests.
     """
     needed = required_accuracy(
         n_states=n_states,
@@ -279,11 +290,22 @@ def separate_accuracies(
         cost_max=cost_max,
         horizon=horizon,
     )
-    growth = 1.0 + needed.epsilon / (8.0 * needed.value_bound)
-    along_path = needed.epsilon / (8.0 * needed.horizon * growth)
-    return SeparateAccuracies(
-        transition=needed.accuracy, reward=along_path, cost=along_path
+    transition = model_accuracy(
+        n_states=n_states,
+        horizon=needed.horizon,
+        value_bound=needed.value_bound,
+        epsilon=epsilon,
     )
+    signal = _along_path(
+        horizon=needed.horizon, value_bound=needed.value_bound, epsilon=epsilon
+    )
+    return SeparateAccuracies(transition=transition, reward=signal, cost=signal)
+
+
+def _along_path(*, horizon: int, value_bound: float, epsilon: float) -> float:
+    """Return the error of rewards or costs that T steps turn into ε/8."""
+    growth = 1.0 + epsilon / (8.0 * value_bound)
+    return epsilon / (8.0 * horizon * growth)
 
 
 def approximation_error(model: CMDP, estimate: CMDP) -> ApproximationError:

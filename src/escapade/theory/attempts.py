@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.stats import binom
+from scipy.special import betaincc
 
 from escapade.errors import refusal
 from escapade.theory.arguments import (
@@ -135,11 +135,16 @@ def _read_chance(probability: float) -> float:
 def attempts_failure(*, attempts: int, visits: int, probability: float) -> float:
     """Return the probability that N independent attempts succeed fewer than m times.
 
-    The exact binomial, at the least chance of success that is allowed.
+    The exact binomial, at the least chance of success that is allowed: attempts that
+    depend on the past fail no more often, as long as each succeeds with at least this
+    probability given all before it.
     """
     number = read_count("attempts", attempts, least=0)
     wanted = read_count("visits", visits)
-    return float(binom.cdf(wanted - 1, number, _read_chance(probability)))
+    chance = _read_chance(probability)
+    if number < wanted:
+        return 1.0
+    return float(betaincc(wanted, number - wanted + 1, chance))
 
 
 def sample_complexity(

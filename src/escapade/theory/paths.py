@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from escapade.theory.arguments import read_amount, read_discount, read_positive
 
@@ -83,7 +83,7 @@ def normal_tail(*, deviations: float) -> float:
     >>> round(100 * normal_tail(deviations=3.0), 3)
     0.135
     """
-    return float(norm.sf(read_amount("deviations", deviations)))
+    return float(ndtr(-read_amount("deviations", deviations)))
 
 
 def path_constraint(
