@@ -12,7 +12,10 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["compiled", "compiled_parallel"]
+__all__ = ["compiled", "compiled_parallel", "pieces_of_work"]
+
+_STATES_WORTH_A_THREAD = 20_000
+"""Below this many states a second thread costs more than it brings."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,3 +28,12 @@ def compiled(function: F) -> F:
 def compiled_parallel(function: F) -> F:
     """Compile ``function`` on first call, with ``prange`` loops spread over threads."""
     return cast(F, numba.njit(cache=True, error_model="numpy", parallel=True)(function))
+
+
+def pieces_of_work(n_states: int) -> int:
+    """Return into how many pieces a sweep is cut: 1, or one a thread when it is large.
+
+    Asking inside a kernel would switch its cache off, so callers ask here and pass the
+    number in.
+    """
+    return 1 if n_states < _STATES_WORTH_A_THREAD else int(numba.get_num_threads())

@@ -41,10 +41,15 @@ class UncertaintySet(ABC):
         ``S``.
     rectangular
         Whether :meth:`worst` describes the set exactly (see the module's text).
+    exact
+        Whether :meth:`worst` is attained by a member.  Where it is not (an intersection
+        of unlike sets), it bounds every member all the same, and robust answers stay
+        valid, only wider than they need be.
     """
 
     n_states: int
     rectangular: bool = True
+    exact: bool = True
 
     # -- the rows ----------------------------------------------------------------------
 
@@ -73,6 +78,11 @@ class UncertaintySet(ABC):
         """Number of pairs."""
         return self.row_ptr.size - 1
 
+    @property
+    def longest_row(self) -> int:
+        """Number of possible successors of the pair that has the most."""
+        return int(np.diff(self.row_ptr).max(initial=0))
+
     # -- extremes ----------------------------------------------------------------------
 
     @abstractmethod
@@ -95,7 +105,11 @@ class UncertaintySet(ABC):
 
     @abstractmethod
     def worst_kernel(self, v: FloatArray, *, sense: Sense = "max") -> FloatArray:
-        """Return a member that attains :meth:`worst`, ``[entries]``."""
+        """Return a member that attains :meth:`worst`, ``[entries]``.
+
+        Where the set is not ``exact``, the kernel attains the bound and is a member of
+        one of the parts.
+        """
 
     # -- members -----------------------------------------------------------------------
 
