@@ -1,20 +1,30 @@
 """What a solver is: a frozen value with one verb.
 
-Exact solvers take the problem alone.  Robust solvers also take an uncertainty set and
-say so by ``robust = True``; :func:`escapade.planning.solve.solve` hands a set only to
-those.  Settings belong to the solver, progress does not: two calls of ``solve`` know
-nothing of each other.
+*Exact* solvers take the problem alone.  *Robust* solvers also take an uncertainty set
+and an objective, and say so by ``robust = True``; those that can do without a set, then
+taking the model as true, add ``nominal = True``.
+:func:`escapade.planning.solve.solve` reads these two marks and nothing else.  Settings
+belong to the solver, progress does not: two calls of ``solve`` know nothing of each
+other.
+
+What a robust answer says is settled here once.  Its ``costs`` are worst-case costs, and
+its ``value``, ``lower`` and ``upper`` refer to the objective: the reward under the
+nominal transitions (``"nominal"``) or under the worst ones (``"worst"``).
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from escapade.errors import refusal
 from escapade.model.cmdp import CMDP
 from escapade.planning.solution import Solution
+from escapade.uncertainty.base import UncertaintySet
 
-__all__ = ["RobustSolver", "Solver", "check_limits"]
+__all__ = ["Objective", "RobustSolver", "Solver", "check_limits", "check_robust"]
+
+Objective: TypeAlias = Literal["nominal", "worst"]
+"""Which reward a robust planner maximises; its costs are always the worst."""
 
 
 @runtime_checkable
@@ -30,13 +40,46 @@ class Solver(Protocol):
 
 @runtime_checkable
 class RobustSolver(Protocol):
-    """Plans for a CMDP whose model lies somewhere in an uncertainty set."""
+    """Plans for a CMDP whose transitions lie somewhere in an uncertainty set."""
 
     robust: ClassVar[bool]
 
-    def solve(self, problem: CMDP, *, uncertainty: Any) -> Solution:
-        """Return the best policy within the worst-case budgets."""
+    def solve(
+        self,
+        problem: CMDP,
+        *,
+        uncertainty: UncertaintySet,
+        objective: Objective = "nominal",
+    ) -> Solution:
+        """Return the best policy found within the worst-case budgets, with bounds."""
         ...
+
+
+def check_robust(problem: Any, uncertainty: Any, objective: Any) -> None:
+    """Refuse what no robust solver can work with; ``uncertainty`` may be ``None``."""
+    if not isinstance(problem, CMDP):
+        raise refusal("problem", "a CMDP", f"a {type(problem).__name__}")
+    if objective not in ("nominal", "worst"):
+        raise refusal("objective", "'nominal' or 'worst'", repr(objective))
+    if uncertainty is None:
+        if objective == "worst":
+            raise refusal(
+                "objective", "'nominal' without an uncertainty set", "'worst'"
+            )
+        return
+    if not isinstance(uncertainty, UncertaintySet):
+        raise refusal(
+            "uncertainty",
+            "a set from escapade.uncertainty",
+            f"a {type(uncertainty).__name__}",
+        )
+    found = (uncertainty.n_pairs, uncertainty.n_states)
+    if found != (problem.n_pairs, problem.n_states):
+        raise refusal(
+            "uncertainty",
+            f"a set over {problem.n_pairs} pairs and {problem.n_states} states",
+            f"one over {found[0]} pairs and {found[1]} states",
+        )
 
 
 def check_limits(

@@ -7,8 +7,14 @@ the certified error of that evaluation; ``upper`` is a Lagrangian bound,
 is computed by dynamic programming, not taken from the solver.  So the optimum lies in
 ``[lower, upper]`` even if the solver was wrong about everything.
 
+Under an uncertainty set ``costs`` are the worst-case costs, ``lower`` is what a robust
+evaluation of the policy guarantees, and ``upper`` bounds what any policy within the
+worst-case budgets can do.
+
 Infeasibility is a result: status ``"infeasible"``, no policy, value NaN, bounds
-``(−inf, −inf)``, and the least cost that each channel can reach.
+``(−inf, −inf)``, and the least cost that each channel can reach.  Where a robust solver
+found no policy within the budgets and has no proof that there is none, the status is
+``"unresolved"``: no policy, value NaN, and bounds ``(−inf, upper)``.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from escapade.errors import refusal
+from escapade.model.memory_policy import MemoryPolicy
 from escapade.model.policy import Policy
 from escapade.typing import ArrayLike, FloatArray
 
@@ -31,6 +38,7 @@ Status: TypeAlias = Literal[
     "feasible",
     "imprecise",
     "infeasible",
+    "unresolved",
     "iteration_limit",
     "time_limit",
 ]
@@ -49,6 +57,10 @@ STATUS_ADVICE: Mapping[str, str] = MappingProxyType(
         "infeasible": (
             "No policy keeps every budget; raise the budgets to the least costs "
             "given, or change the model."
+        ),
+        "unresolved": (
+            "No policy that keeps every budget was found, and none was proved not to "
+            "exist; raise the budgets, or shrink the uncertainty set."
         ),
         "iteration_limit": (
             "The iterations ran out; the bounds hold, but a larger max_iterations may "
@@ -76,7 +88,8 @@ class Solution:
     Attributes
     ----------
     policy
-        The policy found; ``None`` when no policy keeps the budgets.
+        The policy found, stationary or, from some robust solvers, with a memory;
+        ``None`` when no policy keeps the budgets, or none was found that does.
     value
         What the policy earns from the start distribution, as evaluated afresh.
     costs
@@ -85,7 +98,7 @@ class Solution:
         Bounds on the optimum; ``lower`` is earned by ``policy`` itself.
     status
         One of ``"optimal"``, ``"feasible"``, ``"imprecise"``, ``"infeasible"``,
-        ``"iteration_limit"``, ``"time_limit"``.
+        ``"unresolved"``, ``"iteration_limit"``, ``"time_limit"``.
     message
         What the status means here and what to do about it.
     multipliers
@@ -106,7 +119,7 @@ class Solution:
         problem is infeasible, else ``None``.
     """
 
-    policy: Policy | None
+    policy: Policy | MemoryPolicy | None
     value: float
     costs: FloatArray
     lower: float
@@ -131,7 +144,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Distance from ``lower`` to ``upper``; NaN when infeasible."""
+        """Distance from ``lower`` to ``upper``; NaN without a policy."""
         return self.upper - self.lower if self.policy is not None else float("nan")
 
     @property

@@ -9,19 +9,16 @@ that of ordinary dynamic programming, is faster by far.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from escapade.errors import refusal
 from escapade.model.cmdp import CMDP
-from escapade.planning.base import RobustSolver, Solver
+from escapade.planning.base import Objective, RobustSolver, Solver, check_robust
 from escapade.planning.occupation_lp import OccupationLP
 from escapade.planning.solution import Solution
 from escapade.uncertainty.base import UncertaintySet
 
 __all__ = ["Objective", "solve"]
-
-Objective: TypeAlias = Literal["nominal", "worst"]
-"""Which reward a robust planner maximises; its costs are always the worst."""
 
 
 def solve(
@@ -64,7 +61,7 @@ def solve(
     >>> ep.solve(shop.replace(cost=[1.0, 0.75])).status
     'infeasible'
     """
-    _check(problem, uncertainty, objective)
+    check_robust(problem, uncertainty, objective)
     if solver is None:
         solver, reason = _choose(problem)
         answer = _run(problem, solver, uncertainty, objective)
@@ -96,33 +93,9 @@ def _run(
             )
         answer: Solution = solver.solve(problem)
         return answer
-    if uncertainty is None:
+    if uncertainty is None and not getattr(solver, "nominal", False):
         raise refusal("uncertainty", f"an uncertainty set, which {name} needs", None)
-    answer = solver.solve(problem, uncertainty=uncertainty, objective=objective)
-    return answer
-
-
-def _check(problem: Any, uncertainty: Any, objective: Any) -> None:
-    if not isinstance(problem, CMDP):
-        raise refusal("problem", "a CMDP", f"a {type(problem).__name__}")
-    if objective not in ("nominal", "worst"):
-        raise refusal("objective", "'nominal' or 'worst'", repr(objective))
-    if uncertainty is None:
-        if objective == "worst":
-            raise refusal(
-                "objective", "'nominal' without an uncertainty set", "'worst'"
-            )
-        return
-    if not isinstance(uncertainty, UncertaintySet):
-        raise refusal(
-            "uncertainty",
-            "a set from escapade.uncertainty",
-            f"a {type(uncertainty).__name__}",
-        )
-    found = (uncertainty.n_pairs, uncertainty.n_states)
-    if found != (problem.n_pairs, problem.n_states):
-        raise refusal(
-            "uncertainty",
-            f"a set over {problem.n_pairs} pairs and {problem.n_states} states",
-            f"one over {found[0]} pairs and {found[1]} states",
-        )
+    robust_answer: Solution = solver.solve(
+        problem, uncertainty=uncertainty, objective=objective
+    )
+    return robust_answer
