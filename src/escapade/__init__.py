@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from escapade.model.cmdp import CMDP
     from escapade.model.evaluation import evaluate, occupancy
     from escapade.model.policy import Policy
+    from escapade.planning.column_generation import ColumnGeneration
+    from escapade.planning.dual_lp import DualLP
     from escapade.planning.occupation_lp import OccupationLP
     from escapade.planning.solution import Solution
     from escapade.planning.solve import solve
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CMDP",
+    "ColumnGeneration",
+    "DualLP",
     "OccupationLP",
     "Policy",
     "Solution",
@@ -50,6 +54,8 @@ __all__ = [
 
 _MODULE_OF = {
     "CMDP": "escapade.model.cmdp",
+    "ColumnGeneration": "escapade.planning.column_generation",
+    "DualLP": "escapade.planning.dual_lp",
     "OccupationLP": "escapade.planning.occupation_lp",
     "Policy": "escapade.model.policy",
     "Solution": "escapade.planning.solution",

@@ -5,6 +5,8 @@ A solver is a frozen value; ``solver.solve(problem)`` returns a
 returned policy, never from the solver's own word.  ``solve`` chooses a solver.
 """
 
+from escapade.planning.column_generation import ColumnGeneration
+from escapade.planning.dual_lp import DualLP
 from escapade.planning.dynamic_programming import (
     Optimum,
     policy_iteration,
@@ -15,6 +17,8 @@ from escapade.planning.solution import Solution
 from escapade.planning.solve import solve
 
 __all__ = [
+    "ColumnGeneration",
+    "DualLP",
     "OccupationLP",
     "Optimum",
     "Solution",
