@@ -24,6 +24,7 @@ module                       what it answers
 ``concentration``            confidence radii and sets for all numbers of visits
 ``example_one``              Example 1, as printed and as its formulas give it
 ``conditions``               an inequality of a lemma with both of its sides
+``paper_bounds``             all of these numbers at once: :func:`bounds`
 ===========================  =========================================================
 """
 
@@ -46,14 +47,19 @@ if TYPE_CHECKING:
         hitting_times,
         horizons,
         known_states,
+        paper_bounds,
         paths,
         radii,
         wandering,
     )
+    from escapade.theory.paper_bounds import Bounds, BoundsRow, bounds
 
 __all__ = [
+    "Bounds",
+    "BoundsRow",
     "accuracy",
     "attempts",
+    "bounds",
     "budget_recursion",
     "concentration",
     "conditions",
@@ -64,15 +70,22 @@ __all__ = [
     "hitting_times",
     "horizons",
     "known_states",
+    "paper_bounds",
     "paths",
     "radii",
     "wandering",
 ]
 
+_FROM_PAPER_BOUNDS = {"Bounds", "BoundsRow", "bounds"}
+
 if not TYPE_CHECKING:  # a type checker must see that other names do not exist
 
     def __getattr__(name: str) -> Any:
         """Import a module of this package on its first use (PEP 562)."""
+        if name in _FROM_PAPER_BOUNDS:
+            value = getattr(import_module("escapade.theory.paper_bounds"), name)
+            globals()[name] = value
+            return value
         if name not in __all__:
             raise AttributeError(f"module 'escapade.theory' has no attribute {name!r}")
         return import_module(f"escapade.theory.{name}")
