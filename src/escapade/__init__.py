@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         testing,
         theory,
         typing,
+        uncertainty,
     )
     from escapade.model.cmdp import CMDP
     from escapade.model.evaluation import evaluate, occupancy
@@ -50,6 +51,7 @@ __all__ = [
     "testing",
     "theory",
     "typing",
+    "uncertainty",
 ]
 
 _MODULE_OF = {

@@ -229,6 +229,7 @@ def interval_kernel(row_ptr, successor, lower, upper, v, sign, out):  # type: ig
         for k in range(first, last):
             z[k - first] = -sign * v[successor[k]]
             left -= lower[k]
+        left = max(left, 0.0)
         for k in np.argsort(z, kind="mergesort"):
             x = min(upper[first + k] - lower[first + k], left)
             out[first + k] = lower[first + k] + x
@@ -291,7 +292,7 @@ def boxed_worst(
                 break
             give = q[k] - lower[first + k]
             take = upper[first + j] - q[j]
-            x = min(min(give, take), 0.5 * spare)
+            x = min(give, take, 0.5 * spare)
             q[k] -= x
             q[j] += x
             spare -= 2.0 * x

@@ -142,6 +142,18 @@ class UncertaintySet(ABC):
 
     # -- derived sets ------------------------------------------------------------------
 
+    def shrink(self, factor: float) -> UncertaintySet:
+        """Return the same kind of set, drawn together around the nominal kernel.
+
+        ``factor`` 1 changes nothing, 0 leaves the nominal kernel alone, and a smaller
+        factor gives a subset.  Sets that have no such measure refuse.
+        """
+        raise refusal(
+            "sets",
+            f"a set with a radius to multiply by {factor:g}",
+            type(self).__name__,
+        )
+
     @abstractmethod
     def lift(self, pairs: IntArray, target: IntArray, n_states: int) -> UncertaintySet:
         """Return the set over a product space, such as states with a memory.

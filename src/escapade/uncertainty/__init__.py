@@ -1,0 +1,12 @@
+"""Uncertainty sets: which transition probabilities are possible.
+
+A set answers, pair by pair, what the worst expectation of a value can be, tells
+members from strangers, and draws members at random.  :mod:`escapade.uncertainty.base`
+says what every set can do.
+"""
+
+from escapade.uncertainty.base import Sense, UncertaintySet
+from escapade.uncertainty.interval import Interval
+from escapade.uncertainty.l1_ball import L1Ball
+
+__all__ = ["Interval", "L1Ball", "Sense", "UncertaintySet"]

@@ -1,0 +1,129 @@
+"""What sets have in common that allow each pair the rows around a nominal one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from escapade.errors import refusal
+from escapade.typing import ArrayLike, FloatArray, IndexArray, IntArray
+from escapade.uncertainty.base import Sense, UncertaintySet
+from escapade.uncertainty.rows import Rows, as_input, frozen, improper
+
+__all__ = ["RowSet", "read_sense"]
+
+_NO_GAIN = frozen(np.empty(0))
+
+
+def read_sense(sense: Sense) -> float:
+    """Return the sign by which values are multiplied, so that the most is wanted."""
+    if sense == "max":
+        return 1.0
+    if sense == "min":
+        return -1.0
+    raise refusal("sense", "'min' or 'max'", repr(sense))
+
+
+class RowSet(UncertaintySet):
+    """A convex set of rows around the nominal one, for each pair apart.
+
+    A subclass says what its extreme rows are for given values of the entries, and how
+    far a row lies outside; members are then drawn as mixtures of extreme rows and the
+    nominal one.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.n_states = rows.n_states
+
+    @property
+    def rows(self) -> Rows:
+        """The possible successors and the nominal rows."""
+        return self._rows
+
+    @property
+    def row_ptr(self) -> IntArray:
+        """``[pairs + 1]``; where the entries of each pair begin."""
+        return self._rows.row_ptr
+
+    @property
+    def successor(self) -> IndexArray:
+        """``[entries]``; the possible successors, increasing within a pair."""
+        return self._rows.successor
+
+    @property
+    def nominal(self) -> FloatArray:
+        """``[entries]``; the nominal kernel, a member of the set."""
+        return self._rows.nominal
+
+    @abstractmethod
+    def _extreme_rows(
+        self, row_ptr: IntArray, successor: IndexArray, v: FloatArray, sign: float
+    ) -> FloatArray:
+        """Return rows of the set that are extreme for the values ``v[successor]``."""
+
+    @abstractmethod
+    def _distance(self, probability: FloatArray) -> FloatArray:
+        """Return how far distributions lie outside the set, ``[pairs]``."""
+
+    def worst_kernel(self, v: FloatArray, *, sense: Sense = "max") -> FloatArray:
+        """Return a member that attains :meth:`worst`, ``[entries]``."""
+        value = self._read_values(v)
+        sign = read_sense(sense)
+        return self._extreme_rows(self.row_ptr, self.successor, value, sign)
+
+    def excess(self, probability: FloatArray) -> FloatArray:
+        """Return how far each row lies outside the set, ``[pairs]``.
+
+        Where a row is no distribution, by how much it is none counts as well.
+        """
+        array = self._rows.read_kernel(probability)
+        off = improper(array, self.row_ptr)
+        far = self._distance(array)
+        excess: FloatArray = np.where(off > 1e-9, np.maximum(far, off), far)
+        return excess
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Draw a member at random, ``[entries]``.
+
+        Each row is, apart from the others, a mixture with random weights of the
+        nominal row and two rows that are extreme in random directions.
+        """
+        entries = np.arange(self.successor.size, dtype=np.int32)
+        weights = rng.dirichlet((0.5, 0.5, 0.5), size=self.n_pairs)
+        weights = np.repeat(weights, np.diff(self.row_ptr), axis=0)
+        mixture = weights[:, 0] * self.nominal
+        for k in (1, 2):
+            direction = as_input(rng.standard_normal(entries.size))
+            rows = self._extreme_rows(self.row_ptr, frozen(entries), direction, 1.0)
+            mixture += weights[:, k] * rows
+        return mixture
+
+    def _read_values(self, v: ArrayLike) -> FloatArray:
+        value = as_input(v)
+        if value.shape != (self.n_states,):
+            raise refusal("v", f"shape ({self.n_states},)", f"shape {value.shape}")
+        return value
+
+    def _buffers(
+        self, v: ArrayLike, immediate: ArrayLike | None, out: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what a kernel reads and writes: values, gains and the result."""
+        n_pairs = self.n_pairs
+        gain = _NO_GAIN if immediate is None else as_input(immediate)
+        if immediate is not None and gain.shape != (n_pairs,):
+            raise refusal("immediate", f"shape ({n_pairs},)", f"shape {gain.shape}")
+        if out is None:
+            out = np.empty(n_pairs)
+        elif out.shape != (n_pairs,) or out.dtype != np.float64:
+            raise refusal(
+                "out", f"doubles of shape ({n_pairs},)", f"{out.dtype} {out.shape}"
+            )
+        return self._read_values(v), gain, out
+
+    @staticmethod
+    def _shrunk(factor: float) -> float:
+        if not 0.0 <= factor <= 1.0:
+            raise refusal("factor", "a number in [0, 1]", factor)
+        return float(factor)
