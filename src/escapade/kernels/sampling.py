@@ -38,8 +38,8 @@ def fill_cumulative(row_ptr: IntArray, weight: FloatArray, out: FloatArray) -> N
 @compiled
 def draw(row_ptr: IntArray, cumulative: FloatArray, row: int, u: float) -> int:
     """``row_ptr``: ``[rows + 1]``, ``cumulative``: ``[nnz]``; the drawn entry."""
-    low = row_ptr[row]
-    high = row_ptr[row + 1] - 1
+    low = int(row_ptr[row])
+    high = int(row_ptr[row + 1]) - 1
     if high - low < _LINEAR_UP_TO:
         while low < high and u >= cumulative[low]:
             low += 1

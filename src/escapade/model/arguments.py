@@ -15,6 +15,8 @@ from escapade.errors import refusal
 from escapade.model.layout import Pairs, Transitions, read_array
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
+_MOST_ACTIONS = 2**31 - 1  # indices are 32-bit integers
+
 
 def read_numbers(argument: str, value: ArrayLike) -> FloatArray:
     """Return a fresh float array, or refuse what is not numbers."""
@@ -59,8 +61,6 @@ def read_costs(
     value: ArrayLike,
     pairs: Pairs,
     budget: ArrayLike,
-    *,
-    by_pairs: bool = False,
     argument: str = "C",
 ) -> FloatArray:
     """Return costs as ``(K, pairs)``; the budget settles what a flat array means."""
@@ -73,14 +73,14 @@ def read_costs(
         return np.ascontiguousarray(cost[:, pairs.pair_state, pairs.pair_action])
     is_grid = cost.shape == (n_states, n_actions)
     is_pairs = cost.ndim == 2 and cost.shape[1] == n_pairs and len(cost) > 0
-    if is_grid and not by_pairs and not (is_pairs and several):
+    if is_grid and not (is_pairs and several):
         return cost[pairs.pair_state, pairs.pair_action][np.newaxis]
     if is_pairs:
         return cost
     raise refusal(
         argument,
-        f"shape ({n_states}, {n_actions}), (K, {n_states}, {n_actions}) "
-        f"or (K, {n_pairs})",
+        f"shape ({n_states}, {n_actions}), (K, {n_states}, {n_actions}), "
+        f"({n_pairs},) or (K, {n_pairs})",
         f"shape {cost.shape}",
     )
 
@@ -107,10 +107,10 @@ def check_range(argument: str, values: FloatArray, upper: float, pairs: Pairs) -
         )
 
 
-def read_bound(argument: str, value: float) -> float:
+def read_bound(argument: str, value: float, where: str | None = None) -> float:
     """Return a bound on samples: finite and at least 0."""
     if not (np.isfinite(value) and value >= 0):
-        raise refusal(argument, "a finite number of at least 0", value)
+        raise refusal(argument, "a finite number of at least 0", value, where)
     return value
 
 
@@ -135,8 +135,9 @@ def read_cost_max(value: ArrayLike | None, cost: FloatArray) -> FloatArray:
         raise refusal(
             "cost_max", f"a number or shape ({len(cost)},)", f"shape {bounds.shape}"
         )
-    for bound in bounds:
-        read_bound("cost_max", float(bound))
+    for k, bound in enumerate(bounds):
+        where = f"channel {k}" if len(cost) > 1 else None
+        read_bound("cost_max", float(bound), where)
     return bounds
 
 
@@ -222,10 +223,14 @@ def read_coordinates(value: ArrayLike | None, n_states: int) -> FloatArray | Non
         raise refusal(
             "coordinates", f"shape ({n_states}, dim)", f"shape {coordinates.shape}"
         )
-    if not np.isfinite(coordinates).all():
-        state = int(np.argmin(np.isfinite(coordinates).all(axis=1)))
+    finite = np.isfinite(coordinates)
+    if not finite.all():
+        state, axis = np.argwhere(~finite)[0]
         raise refusal(
-            "coordinates", "finite numbers", "one that is not", f"state {state}"
+            "coordinates",
+            "finite numbers",
+            float(coordinates[state, axis]),
+            f"state {state}",
         )
     return coordinates
 
@@ -261,6 +266,8 @@ def check_pointers(argument: str, pointers: IntArray, last: int) -> None:
 def read_pairs(state_ptr: ArrayLike, pair_action: ArrayLike, n_actions: int) -> Pairs:
     """Return the pairs that raw pointers and actions describe."""
     n_actions = read_count("n_actions", n_actions, least=1)
+    if n_actions > _MOST_ACTIONS:
+        raise refusal("n_actions", f"at most {_MOST_ACTIONS}", n_actions)
     pointers = read_integers("state_ptr", state_ptr)
     actions = read_integers("pair_action", pair_action)
     check_pointers("state_ptr", pointers, actions.size)

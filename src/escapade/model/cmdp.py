@@ -176,8 +176,9 @@ class CMDP:
         """Build a CMDP from the arrays of its own sparse layout.
 
         ``state_ptr`` is ``[S + 1]``, ``pair_action`` and ``reward`` are ``[pairs]``,
-        ``cost`` is ``[pairs]`` or ``[K, pairs]``, ``row_ptr`` is ``[pairs + 1]``,
-        ``successor`` and ``probability`` hold one entry a transition.
+        ``cost`` is ``[pairs]`` or ``[K, pairs]`` (grids over states and actions are
+        read too), ``row_ptr`` is ``[pairs + 1]``, ``successor`` and ``probability``
+        hold one entry a transition.
         """
         pairs = read_pairs(state_ptr, pair_action, n_actions)
         rows = read_rows(row_ptr, successor, probability, pairs)
@@ -186,7 +187,7 @@ class CMDP:
             pairs,
             check_transitions(pairs, rows, argument="probability"),
             read_rewards(reward, pairs, "reward"),
-            read_costs(cost, pairs, budget, by_pairs=True, argument="cost"),
+            read_costs(cost, pairs, budget, argument="cost"),
             ("reward", "cost"),
             discount=discount,
             budget=budget,

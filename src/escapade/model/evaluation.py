@@ -168,6 +168,10 @@ def occupancy(
     rewards and costs follow from them as ``f @ cmdp.reward`` and ``cmdp.cost @ f``.
     Their certified error, summed over pairs, is at most ``precision / (1 - discount)``.
     """
+    if isinstance(policy, MemoryPolicy):
+        on_nodes = occupancy(policy.product(cmdp), policy.choice, precision=precision)
+        gathered = np.bincount(policy.pairs, on_nodes, minlength=cmdp.n_pairs)
+        return gathered.astype(np.float64)
     weights = policy.pair_weights(cmdp)
     visits, _, _ = discounted_sums(
         sp.csr_array(policy_matrix(cmdp, weights).T),
@@ -254,7 +258,10 @@ def _finite(
         before, values = values, system.substitute(gain, values)
         if np.array_equal(before, values):  # so will be every later step
             break
-    steps = (1.0 - system.discount**horizon) / (1.0 - system.discount)
+    contraction = system.discount * system.norm
+    steps = float(horizon)
+    if contraction < 1.0:
+        steps = min(steps, (1.0 - contraction**horizon) / (1.0 - contraction))
     return values, system.rounding(gain, values) * steps
 
 

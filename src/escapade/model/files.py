@@ -66,7 +66,7 @@ def save_cmdp(cmdp: CMDP, path: str | PathLike[str]) -> None:
 
 def write_atomically(path: Path, write: Any) -> None:
     """Call ``write(file)`` on a temporary neighbour of ``path``, then rename it."""
-    if not path.parent.is_dir():
+    if not path.parent.is_dir() or path.is_dir():
         raise refusal("path", "a file in a directory that exists", str(path))
     temporary = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
     try:

@@ -78,6 +78,7 @@ class InducedCMDP:
 
     def restricted(self, policy: Policy) -> Policy:
         """Return the policy of the whole problem, as one of the restricted problem."""
+        self._check_whole("policy", policy)
         kept = policy.probabilities[self.inside]
         outside = np.zeros((self.exits.size + 1, policy.n_actions))
         first = self.cmdp.pair_action[self.cmdp.state_ptr[self.inside.size : -1]]
@@ -86,17 +87,37 @@ class InducedCMDP:
 
     def lifted(self, policy: Policy, elsewhere: Policy) -> Policy:
         """Return a whole policy: ``policy`` inside, ``elsewhere`` in other states."""
+        self._check_whole("elsewhere", elsewhere)
+        shape = (self.end + 1, self.cmdp.n_actions)
+        if policy.probabilities.shape != shape:
+            raise refusal(
+                "policy", f"shape {shape}", f"shape {policy.probabilities.shape}"
+            )
         whole = np.array(elsewhere.probabilities)
         whole[self.inside] = policy.probabilities[: self.inside.size]
         return Policy(whole)
 
     def spread(self, values: FloatArray, *, fill: float = np.nan) -> FloatArray:
-        """Return values of the restricted states as an array over the whole."""
+        """Return values of the restricted states, ``(..., end + 1)``, over the whole.
+
+        States that are neither inside nor exits get ``fill``.
+        """
+        if values.shape[-1:] != (self.end + 1,):
+            raise refusal(
+                "values", f"shape (..., {self.end + 1})", f"shape {values.shape}"
+            )
         last = self.inside.size
         whole = np.full((*values.shape[:-1], self.n_whole), fill)
         whole[..., self.inside] = values[..., :last]
         whole[..., self.exits] = values[..., last:-1]
         return whole
+
+    def _check_whole(self, argument: str, policy: Policy) -> None:
+        shape = (self.n_whole, self.cmdp.n_actions)
+        if policy.probabilities.shape != shape:
+            raise refusal(
+                argument, f"shape {shape}", f"shape {policy.probabilities.shape}"
+            )
 
 
 def known_state_cmdp(
@@ -329,7 +350,11 @@ def _read_states(states: ArrayLike, n_states: int) -> BoolArray:
     else:
         listed: Any = given.astype(np.int64) if given.size == 0 else given
         if listed.ndim != 1 or listed.dtype.kind not in "iu":
-            raise refusal("states", "a mask or a list of states", repr(states))
+            raise refusal(
+                "states",
+                "a mask or a list of states",
+                f"dtype {listed.dtype}, shape {listed.shape}",
+            )
         out = (listed < 0) | (listed >= n_states)
         if out.any():
             place = int(np.argmax(out))

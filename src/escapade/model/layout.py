@@ -242,11 +242,12 @@ def _read_mask(available: ArrayLike | None, n_states: int, n_actions: int) -> Bo
 def _stack(transitions: Any) -> tuple[sp.csr_array, int, int]:
     """Return the transitions as one ``(S * A, S)`` sparse matrix, with S and A."""
     if sp.issparse(transitions):
-        shape = transitions.shape
+        whole = cast(Any, transitions)  # the stubs know of no shape here
+        shape = whole.shape
         if len(shape) != 2 or 0 in shape or shape[0] % shape[1]:
             raise refusal("P", "a sparse matrix of shape (S * A, S)", f"shape {shape}")
         n_rows, n_states = shape
-        return sp.csr_array(cast(Any, transitions)), n_states, n_rows // n_states
+        return sp.csr_array(whole), n_states, n_rows // n_states
     if isinstance(transitions, Sequence) and any(sp.issparse(m) for m in transitions):
         return _interleave(transitions)
     dense = _dense(transitions)
@@ -276,12 +277,13 @@ def _interleave(matrices: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
                 f"a {type(matrix).__name__}",
                 f"action {action}",
             )
-        n_states = n_states or int(matrix.shape[0])
-        if matrix.shape != (n_states, n_states) or n_states == 0:
+        shape = cast(Any, matrix).shape
+        n_states = n_states or int(shape[0])
+        if shape != (n_states, n_states) or n_states == 0:
             raise refusal(
                 "P",
                 f"matrices of shape ({n_states}, {n_states})",
-                f"shape {matrix.shape}",
+                f"shape {shape}",
                 f"action {action}",
             )
     blocks = [sp.csr_array(matrix) for matrix in matrices]

@@ -17,18 +17,20 @@ probability.  ``split`` says for each entry into which nodes of that successor i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
 from escapade.errors import AssumptionError, refusal
+from escapade.model.arguments import check_pointers
 from escapade.model.cmdp import CMDP
 from escapade.model.policy import Policy
 from escapade.typing import FloatArray, IntArray
 
 __all__ = ["MemoryPolicy", "MemoryRun"]
 
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -70,6 +72,18 @@ class MemoryPolicy:
 
     def __post_init__(self) -> None:
         m, e = self.n_nodes, self.successor.size
+        if self.choice.n_states != m:
+            raise refusal("choice", f"{m} nodes", f"{self.choice.n_states}")
+        rows = self._row_node.size
+        if self.pairs.shape != (rows,):
+            raise refusal(
+                "pairs",
+                f"{rows}, one for each action of positive probability in a node",
+                f"{self.pairs.size}",
+            )
+        check_pointers("row_ptr", self.row_ptr, e)
+        if self.row_ptr.size != rows + 1:
+            raise refusal("row_ptr", f"{rows + 1} pointers", f"{self.row_ptr.size}")
         for name, matrix, shape in (
             ("initial", self.initial, (self.n_states, m)),
             ("split", self.split, (e, m)),
@@ -77,10 +91,14 @@ class MemoryPolicy:
             if matrix.shape != shape:
                 raise refusal(name, f"shape {shape}", f"shape {matrix.shape}")
             sums = np.asarray(matrix.sum(axis=1)).ravel()
-            if np.abs(sums - 1.0).max(initial=0.0) > _TOLERANCE:
-                row = int(np.argmax(np.abs(sums - 1.0) > _TOLERANCE))
+            off = ~(np.abs(sums - 1.0) <= _TOLERANCE)
+            if off.any():
+                row = int(np.argmax(off))
                 raise refusal(
-                    name, "rows that sum to 1", f"a sum of {sums[row]:.10g}", f"{row}"
+                    name,
+                    "rows that sum to 1",
+                    f"a sum of {sums[row]:.15g}",
+                    f"row {row}",
                 )
         for name, matrix, states in (
             ("initial", self.initial, np.arange(self.n_states)),
@@ -91,7 +109,9 @@ class MemoryPolicy:
             wrong &= entries.data != 0
             if wrong.any():
                 row = int(entries.coords[0][np.argmax(wrong)])
-                raise refusal(name, "nodes of the state that is entered", "others", row)
+                raise refusal(
+                    name, "nodes of the state that is entered", "others", f"row {row}"
+                )
 
     @property
     def n_nodes(self) -> int:
@@ -103,10 +123,10 @@ class MemoryPolicy:
         """Number of actions."""
         return self.choice.n_actions
 
-    @property
+    @cached_property
     def node_ptr(self) -> IntArray:
         """``[M + 1]``; the rows of each node."""
-        counts = np.bincount(self._row_node(), minlength=self.n_nodes)
+        counts = np.bincount(self._row_node, minlength=self.n_nodes)
         pointers: IntArray = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return pointers
 
@@ -155,13 +175,13 @@ class MemoryPolicy:
 
     def check_matches(self, cmdp: CMDP) -> None:
         """Refuse a problem that the policy is not for."""
+        node, action = np.nonzero(self.choice.probabilities)
         fits = (
             cmdp.n_states == self.n_states
             and cmdp.n_actions == self.n_actions
             and int(self.pairs.max(initial=-1)) < cmdp.n_pairs
-            and bool(
-                (cmdp.pair_state[self.pairs] == self.node_state[self._row_node()]).all()
-            )
+            and bool((cmdp.pair_state[self.pairs] == self.node_state[node]).all())
+            and bool((cmdp.pair_action[self.pairs] == action).all())
         )
         if not fits:
             raise refusal(
@@ -178,6 +198,7 @@ class MemoryPolicy:
             f"{self.memory_name})"
         )
 
+    @cached_property
     def _row_node(self) -> IntArray:
         node, _ = np.nonzero(self.choice.probabilities)
         nodes: IntArray = node.astype(np.int64)
@@ -245,7 +266,8 @@ class MemoryRun:
     @property
     def memory(self) -> FloatArray:
         """What is remembered now, ``(K,)``."""
-        return self.policy.memory[self.node]
+        remembered: FloatArray = self.policy.memory[self.node]
+        return remembered
 
     def act(self) -> int:
         """Draw the next action; again the same one until :meth:`observe` is called."""
@@ -262,9 +284,7 @@ class MemoryRun:
         rows = np.flatnonzero(policy.choice.probabilities[self.node])
         row = int(policy.node_ptr[self.node] + np.searchsorted(rows, self._action))
         first, last = int(policy.row_ptr[row]), int(policy.row_ptr[row + 1])
-        place = first + int(
-            np.searchsorted(policy.successor[first:last], next_state)
-        )
+        place = first + int(np.searchsorted(policy.successor[first:last], next_state))
         if place >= last or policy.successor[place] != next_state:
             raise AssumptionError(
                 f"support: expected a successor that the policy was planned for, "

@@ -12,6 +12,7 @@ import numpy as np
 
 from escapade.errors import refusal
 from escapade.kernels.sampling import draw, fill_cumulative, rollout
+from escapade.model.arguments import read_count
 from escapade.model.cmdp import CMDP
 from escapade.model.policy import Policy
 from escapade.typing import FloatArray, IndexArray, Seed
@@ -49,12 +50,14 @@ class Sampler:
     [0, 0, 0, 1, 1]
     """
 
-    __slots__ = ("_cumulative", "cmdp")
+    __slots__ = ("_cumulative", "_start", "cmdp")
 
     def __init__(self, cmdp: CMDP) -> None:
         self.cmdp = cmdp
         self._cumulative = np.empty_like(cmdp.probability)
         fill_cumulative(cmdp.row_ptr, cmdp.probability, self._cumulative)
+        self._start = np.cumsum(cmdp.start)
+        self._start[np.flatnonzero(cmdp.start)[-1] :] = 1.0  # no draw falls behind it
 
     def next_state(self, state: int, action: int, rng: np.random.Generator) -> int:
         """Draw the state that follows ``action`` in ``state``; uses one number."""
@@ -64,21 +67,21 @@ class Sampler:
 
     def start_state(self, rng: np.random.Generator) -> int:
         """Draw a state from the start distribution; uses one number."""
-        cumulative = np.cumsum(self.cmdp.start)
-        drawn = int(np.searchsorted(cumulative, rng.random(), side="right"))
-        return min(drawn, int(np.flatnonzero(self.cmdp.start)[-1]))
+        return int(np.searchsorted(self._start, rng.random(), side="right"))
 
     def rollout(
         self, policy: Policy, steps: int, *, seed: Seed = None, start: int | None = None
     ) -> Rollout:
         """Follow ``policy`` for ``steps`` steps, from ``start`` or a drawn state."""
-        if steps < 0:
-            raise refusal("steps", "a number of at least 0", steps)
+        steps = read_count("steps", steps)
         cmdp = self.cmdp
-        if start is not None and not 0 <= start < cmdp.n_states:
-            raise refusal("start", f"a state in 0..{cmdp.n_states - 1}", start)
         rng = np.random.default_rng(seed)
-        state = self.start_state(rng) if start is None else start
+        if start is None:
+            state = self.start_state(rng)
+        else:
+            state = read_count("start", start)
+            if state >= cmdp.n_states:
+                raise refusal("start", f"a state in 0..{cmdp.n_states - 1}", start)
         weights = policy.pair_weights(cmdp)
         action_cumulative = np.empty_like(weights)
         fill_cumulative(cmdp.state_ptr, weights, action_cumulative)
