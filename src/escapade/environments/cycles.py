@@ -13,7 +13,9 @@ the reward, nor what a failed action does.  What is settled here:
   except that ``stay`` never fails;
 - reward 1 for *meaning* to take the next step counter-clockwise along the boundary,
   whether it succeeds or not; 0 otherwise;
-- cost 1 for meaning to walk into a wall and not failing, so ``1 − τ`` on average.
+- cost 1 for meaning to walk into a wall and not failing, so ``1 − τ`` on average.  The
+  environment charges it exactly then: a step that fails costs nothing, also where it
+  happens to end in ``g``, so where a step ends says something about its cost.
 
 The best policy walks round and round, and turns back to the boundary after a failure.
 It never hits a wall: no budget binds, and safety is a matter of learning only.
@@ -42,7 +44,7 @@ from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
-from escapade.typing import BoolArray
+from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["toll_cycle", "wall_cycle"]
 
@@ -78,35 +80,28 @@ def wall_cycle(
     >>> import escapade as ep
     >>> world = ep.environments.wall_cycle()
     >>> world
-    World('wall-cycle', 100 states, 5 actions, discount 0.99, budget 10)
+    World('wall-cycle', 100 states, 5 actions, 500 pairs, 1 cost, ...)
     >>> round(world.optimum, 6)
     97.667935
     """
-    grid, matrix, along, hits, failure = _field(size, failure)
-    cmdp = CMDP(
-        matrix,
-        along.astype(np.float64),
-        np.where(hits, 1.0 - failure, 0.0),
-        discount=discount,
-        budget=budget,
-        start=0,
-        reward_max=1.0,
-        cost_max=1.0,
-        action_names=ACTION_NAMES,
-        coordinates=grid.coordinates,
+    cmdp, cost_given_next = _walk(size, failure, 0.0, discount, budget)
+    as_printed = (cmdp.n_states, float(failure), cmdp.discount) == (
+        100,
+        _FAILURE,
+        _DISCOUNT,
     )
-    as_printed = (cmdp.n_states, failure, cmdp.discount) == (100, _FAILURE, _DISCOUNT)
     return World(
         name="wall-cycle",
         description="Walk round a field without hitting its walls (Example 2).",
         cmdp=cmdp,
-        known_optimum=97.66793494137 if as_printed else None,
+        known_optimum=97.66793494051 if as_printed else None,
         optimum_source=(
-            "the unconstrained optimum, which costs nothing: policy iteration"
+            "the unconstrained optimum, which costs nothing: policy iteration, refined"
             if as_printed
             else ""
         ),
         cost_noise="bernoulli",
+        cost_given_next=cost_given_next,
     )
 
 
@@ -142,20 +137,8 @@ def toll_cycle(
     toll = read_number("toll", toll)
     if not 0.0 < toll <= 1.0:
         raise refusal("toll", "a number in (0, 1]", toll)
-    grid, matrix, along, hits, failure = _field(size, failure)
-    cmdp = CMDP(
-        matrix,
-        along.astype(np.float64),
-        np.where(hits, 1.0 - failure, np.where(along, toll, 0.0)),
-        discount=discount,
-        budget=budget,
-        start=0,
-        reward_max=1.0,
-        cost_max=1.0,
-        action_names=ACTION_NAMES,
-        coordinates=grid.coordinates,
-    )
-    numbers = (toll, failure, cmdp.discount, float(cmdp.budget[0]))
+    cmdp, cost_given_next = _walk(size, failure, toll, discount, budget)
+    numbers = (toll, float(failure), cmdp.discount, float(cmdp.budget[0]))
     # A failed move ends within two cells of where it was meant to end, on a field of
     # any size: with these numbers the free walk earns about 97, far more than 66.67.
     binds = numbers == (_TOLL, _FAILURE, _DISCOUNT, _BUDGET)
@@ -168,32 +151,63 @@ def toll_cycle(
             "budget / toll: rewards and tolls stand in one ratio" if binds else ""
         ),
         cost_noise="bernoulli",
+        cost_given_next=cost_given_next,
     )
 
 
-def _field(
-    size: int, failure: float
-) -> tuple[Grid, sp.csr_array, BoolArray, BoolArray, float]:
-    """Return the grid, its transitions, which pairs pay, and which hit a wall."""
+def _walk(
+    size: int, failure: float, toll: float, discount: float, budget: float
+) -> tuple[CMDP, FloatArray]:
+    """Return the model, and its mean costs given the next state."""
     size = read_count("size", size, least=2)
     failure = read_number("failure", failure)
     if not 0.0 <= failure < 1.0:
         raise refusal("failure", "a number in [0, 1)", failure)
     grid = Grid(size, size)
     targets, hits = grid.moves(5)
+    along = _paid_steps(grid)
+    cmdp = CMDP(
+        _transitions(grid, targets, failure),
+        along.astype(np.float64),
+        np.where(hits, 1.0 - failure, np.where(along, toll, 0.0)),
+        discount=discount,
+        budget=budget,
+        start=0,
+        reward_max=1.0,
+        cost_max=1.0,
+        action_names=ACTION_NAMES,
+        coordinates=grid.coordinates,
+    )
+    # A wall that is hit costs 1 with probability 1 - failure, and then the step ends
+    # in its own cell, where a failed one may end too.
+    pair = np.repeat(np.arange(cmdp.n_pairs), np.diff(cmdp.row_ptr))
+    own = cmdp.successor == targets.ravel()[pair]
+    at_wall = np.where(own, (1.0 - failure) / cmdp.probability, 0.0)
+    given_next = np.where(hits.ravel()[pair], at_wall, cmdp.cost[0, pair])
+    given_next = np.minimum(given_next, 1.0)[np.newaxis]
+    given_next.flags.writeable = False
+    return cmdp, given_next
+
+
+def _transitions(grid: Grid, targets: IntArray, failure: float) -> sp.csr_array:
+    """Return ``(1 − τ) δ_g + τ Unif(N(g))`` for every pair, ``g`` its target."""
     fails = np.full(targets.shape, failure)
     fails[:, STAY] = 0.0
     around = [grid.shifted(targets, dx, dy) for dx, dy in _NEIGHBOURHOOD]
     share = fails / np.sum([exists for _, exists in around], axis=0)
-    matrix = stack_rows(
+    return stack_rows(
         [targets, *(cells for cells, _ in around)],
         [1.0 - fails, *(np.where(exists, share, 0.0) for _, exists in around)],
         grid.size,
     )
-    x, y, last = grid.x, grid.y, size - 1
+
+
+def _paid_steps(grid: Grid) -> BoolArray:
+    """Mark the pairs that mean to go on counter-clockwise along the boundary."""
+    x, y, right, top = grid.x, grid.y, grid.width - 1, grid.height - 1
     along = np.zeros((grid.size, 5), dtype=np.bool_)
-    along[(y == 0) & (x < last), EAST] = True
-    along[(x == last) & (y < last), NORTH] = True
-    along[(y == last) & (x > 0), WEST] = True
+    along[(y == 0) & (x < right), EAST] = True
+    along[(x == right) & (y < top), NORTH] = True
+    along[(y == top) & (x > 0), WEST] = True
     along[(x == 0) & (y > 0), SOUTH] = True
-    return grid, matrix, along, hits, failure
+    return along

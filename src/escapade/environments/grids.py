@@ -57,7 +57,8 @@ class Grid:
     @property
     def coordinates(self) -> FloatArray:
         """``(S, 2)`` positions, as the paper writes them: counted from 1."""
-        return np.stack([self.x, self.y], axis=1) + 1.0
+        places: FloatArray = np.stack([self.x, self.y], axis=1) + np.float64(1.0)
+        return places
 
     def shifted(
         self, cells: IntArray, dx: IntArray | int, dy: IntArray | int

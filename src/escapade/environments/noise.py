@@ -12,8 +12,9 @@ one uniform number ``u`` in [0, 1):
     ``m + h (2u − 1)`` with ``h = min(m, M − m)``: the widest uniform law around the
     mean that stays inside ``[0, M]``.
 
-A sample depends on the state and the action alone: given those it is independent of
-the next state.
+Given its mean a sample is independent of everything else.  Where the mean is that of
+the model, it depends on the state and the action alone; an environment may be given the
+means of costs by next state as well.
 """
 
 from __future__ import annotations

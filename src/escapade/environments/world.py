@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from escapade.environments.noise import Noise, read_noise
 from escapade.errors import refusal
 from escapade.model.cmdp import CMDP
+from escapade.typing import FloatArray
 
 if TYPE_CHECKING:
     from escapade.environments.cmdp_env import CMDPEnv
@@ -24,14 +25,14 @@ __all__ = ["World"]
 _COMPUTED = "computed by escapade.solve when asked for"
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class World:
     """A problem with everything that is known about it.
 
     Attributes
     ----------
     name
-        The name by which :func:`escapade.environments.make` finds it.
+        A short name; :func:`escapade.environments.make` finds the shipped worlds by it.
     description
         One sentence.
     cmdp
@@ -43,6 +44,9 @@ class World:
         How the optimum is known.
     reward_noise, cost_noise
         Laws of the samples in ``env``.
+    cost_given_next
+        Mean costs given the next state as well, one an entry of the transitions,
+        ``(K, nnz)``; ``None`` where the next state says nothing about the cost.
     average_optimum
         The best long-run average reward a step, in the units of ``cmdp``, with the
         costs a step held to ``(1 − discount) · budget``; if known.
@@ -58,6 +62,7 @@ class World:
     optimum_source: str = ""
     reward_noise: Noise = "deterministic"
     cost_noise: Noise = "deterministic"
+    cost_given_next: FloatArray | None = None
     average_optimum: float | None = None
     value_scale: float = 1.0
     value_offset: float = 0.0
@@ -96,6 +101,7 @@ class World:
             self.cmdp,
             reward_noise=self.reward_noise,
             cost_noise=self.cost_noise,
+            cost_given_next=self.cost_given_next,
             render_mode=render_mode,
         )
 
@@ -107,6 +113,14 @@ class World:
     def raw_optimum(self) -> float:
         """The optimum in the units of the problem as first stated."""
         return self.raw_value(self.optimum)
+
+    @property
+    def raw_average_optimum(self) -> float | None:
+        """The best average reward a step as first stated, if known."""
+        if self.average_optimum is None:
+            return None
+        rate = 1.0 - self.cmdp.discount
+        return self.value_scale * self.average_optimum + self.value_offset * rate
 
     def __repr__(self) -> str:
         return f"World({self.name!r}, {repr(self.cmdp)[len('CMDP(') :]}"

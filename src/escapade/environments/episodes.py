@@ -93,9 +93,7 @@ def episodic(
     inner = cmdp.transition_matrix
     if restart:
         begin = sp.csr_array(cmdp.start[np.newaxis])
-        final = sp.csr_array(np.ones((pairs, 1))) @ begin
-        final.resize((pairs, n_states))
-        counts = np.diff(cmdp.state_ptr)
+        final = _widened(sp.csr_array(np.ones((pairs, 1))) @ begin, n_states)
     else:
         final = _points_to(n_states - 1, pairs, n_states)
     blocks = [final]
@@ -103,8 +101,7 @@ def episodic(
         steps = sp.kron(sp.eye_array(horizon - 1), inner, format="csr")
         ahead = sp.csr_array((pairs * (horizon - 1), n))
         passing = sp.csr_array(sp.hstack([ahead, steps], format="csr"))
-        passing.resize((pairs * (horizon - 1), n_states))
-        blocks.insert(0, passing)
+        blocks.insert(0, _widened(passing, n_states))
     counts = np.tile(np.diff(cmdp.state_ptr), horizon)
     action = np.tile(cmdp.pair_action, horizon)
     reward = np.outer(scale, cmdp.reward).ravel()
@@ -162,6 +159,12 @@ def _scale(discount: float, horizon: int) -> FloatArray:
         )
     scale: FloatArray = discount ** -np.arange(horizon, dtype=np.float64)
     return scale
+
+
+def _widened(rows: sp.csr_array, n_states: int) -> sp.csr_array:
+    """Return the same rows over more states, which they never reach."""
+    parts = (rows.data, rows.indices, rows.indptr)
+    return sp.csr_array(parts, shape=(rows.shape[0], n_states))
 
 
 def _points_to(state: int, rows: int, n_states: int) -> sp.csr_array:
