@@ -25,6 +25,7 @@ module                       what it answers
 ``example_one``              Example 1, as printed and as its formulas give it
 ``conditions``               an inequality of a lemma with both of its sides
 ``paper_bounds``             all of these numbers at once: :func:`bounds`
+``paper_rows``               the rows of numbers that it collects
 ===========================  =========================================================
 """
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         horizons,
         known_states,
         paper_bounds,
+        paper_rows,
         paths,
         radii,
         wandering,
@@ -71,6 +73,7 @@ __all__ = [
     "horizons",
     "known_states",
     "paper_bounds",
+    "paper_rows",
     "paths",
     "radii",
     "wandering",

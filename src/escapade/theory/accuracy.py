@@ -63,6 +63,8 @@ __all__ = [
 ACCURACY_CONSTANT = 1.0 / 144.0
 """K_1 of the paper: α = K_1 (ε / (S T G))²."""
 
+_LEAST_ACCURACY = 1e-70  # of which the squares of counts still fit a float
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAccuracy:
@@ -141,7 +143,10 @@ def model_accuracy(
     steps = read_count("horizon", horizon)
     largest = read_positive("value_bound", value_bound)
     eps = read_positive("epsilon", epsilon)
-    return ACCURACY_CONSTANT * (eps / (states * steps * largest)) ** 2
+    alpha = ACCURACY_CONSTANT * (eps / (states * steps * largest)) ** 2
+    if alpha < _LEAST_ACCURACY:
+        raise refusal("epsilon", "a value whose accuracy is at least 1e-70", alpha)
+    return alpha
 
 
 def step_ratio_limit(*, horizon: int, value_bound: float, epsilon: float) -> float:

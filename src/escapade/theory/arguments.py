@@ -27,6 +27,8 @@ __all__ = [
     "read_steps",
 ]
 
+_LARGEST_COUNT = 1e150
+
 
 def _read_real(argument: str, value: object, expected: str) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
@@ -63,7 +65,14 @@ def read_amount(argument: str, value: object) -> float:
 
 def read_amounts(argument: str, values: Iterable[float]) -> FloatArray:
     """Read a sequence of finite numbers of at least 0."""
-    array = np.array(list(values), dtype=np.float64)
+    try:
+        array = np.array(list(values), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise refusal(
+            argument, "a sequence of finite numbers of at least 0", repr(values)
+        ) from None
+    if array.ndim != 1:
+        raise refusal(argument, "one row of numbers", f"{array.ndim} dimensions")
     bad = ~(np.isfinite(array) & (array >= 0.0))
     if bad.any():
         first = int(np.argmax(bad))
@@ -89,9 +98,12 @@ def read_count(argument: str, value: object, *, least: int = 1) -> int:
     expected = f"a whole number of at least {least}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise refusal(argument, expected, repr(value))
-    if int(value) < least:
-        raise refusal(argument, expected, int(value))
-    return int(value)
+    count = int(value)
+    if count < least:
+        raise refusal(argument, expected, count)
+    if count > _LARGEST_COUNT:
+        raise refusal(argument, "a whole number of at most 1e150", "a larger one")
+    return count
 
 
 def read_steps(argument: str, value: object) -> float:
@@ -106,9 +118,9 @@ def finite_ceiling(argument: str, value: float) -> int:
     """Return the least whole number that is not below ``value``.
 
     Counts of this theory reach 1e30 and more, so they are Python integers, which have
-    no largest.  A value that overflowed a float is refused by the name of the argument
-    that made it so.
+    no largest.  A value beyond 1e150, whose square no float holds, is refused by the
+    name of the argument that made it so.
     """
-    if not math.isfinite(value):
-        raise refusal(argument, "a value whose result fits a float", "an overflow")
+    if not value <= _LARGEST_COUNT:
+        raise refusal(argument, "a value whose result is at most 1e150", "an overflow")
     return math.ceil(value)

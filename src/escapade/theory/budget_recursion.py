@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from escapade.errors import refusal
 from escapade.theory.arguments import (
     read_amount,
     read_amounts,
@@ -72,6 +73,8 @@ def next_running_budget(
     """
     gamma = read_discount(discount)
     cap = read_amount("budget", budget)
+    if not running <= cap:
+        raise refusal("running", f"a number of at most budget = {cap:g}", running)
     left = running - read_amount("cost", cost)
     if gamma == 0.0:  # nothing but the present counts
         return cap if left >= 0.0 else -math.inf
@@ -133,6 +136,8 @@ def escape_budget_by_loop(
     The least of them is :func:`escape_budget_by_recursion`.  Takes a discount above 0.
     """
     gamma = read_discount(discount)
+    if gamma == 0.0:
+        raise refusal("discount", "a number in (0, 1)", gamma)
     cap = read_amount("budget", budget)
     reserve = read_amount("safe_return_budget", safe_return_budget)
     totals = path_costs(costs, discount=gamma)

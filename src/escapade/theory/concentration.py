@@ -65,8 +65,15 @@ def _counts(visits: ArrayLike) -> FloatArray:
 
 def _share(delta: ArrayLike, families: float) -> FloatArray:
     shared = np.asarray(delta, dtype=np.float64)
-    if not ((shared > 0.0) & (shared < 1.0)).all():
-        raise refusal("delta", "a probability in (0, 1)", float(shared.reshape(-1)[0]))
+    outside = ~((shared > 0.0) & (shared < 1.0)).reshape(-1)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise refusal(
+            "delta",
+            "a probability in (0, 1)",
+            float(shared.reshape(-1)[first]),
+            f"position {first}",
+        )
     if not (math.isfinite(families) and families >= 1):
         raise refusal("families", "a number of at least 1", families)
     part: FloatArray = shared / families
@@ -145,8 +152,15 @@ def empirical_bernstein_radius(
     """
     n = _counts(visits)
     measured = np.asarray(variance, dtype=np.float64)
-    if not (np.isfinite(measured) & (measured >= 0.0)).all():
-        raise refusal("variance", "finite numbers of at least 0", "one that is not")
+    bad = ~(np.isfinite(measured) & (measured >= 0.0)).reshape(-1)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise refusal(
+            "variance",
+            "finite numbers of at least 0",
+            float(measured.reshape(-1)[first]),
+            f"position {first}",
+        )
     logarithm = np.log(4.0 / _share(delta, families))
     spread = np.sqrt(2.0 * measured * logarithm / np.maximum(n, 1.0))
     radius = spread + 7.0 * maximum * logarithm / (3.0 * np.maximum(n - 1.0, 1.0))
@@ -181,7 +195,10 @@ def hoeffding_mixture_radius(
 
 def _row_sums(values: FloatArray, row_ptr: IntArray) -> FloatArray:
     rows = np.repeat(np.arange(row_ptr.size - 1), np.diff(row_ptr))
-    return np.bincount(rows, weights=values, minlength=row_ptr.size - 1)
+    sums: FloatArray = np.bincount(
+        rows, weights=values, minlength=row_ptr.size - 1
+    ).astype(np.float64)
+    return sums
 
 
 def log_kt(
@@ -202,7 +219,8 @@ def log_kt(
     N = _counts(counts)
     n = _row_sums(N, row_ptr)
     m = np.asarray(support_size, dtype=np.float64)
-    entries = _row_sums(gammaln(N + 0.5) - gammaln(0.5), row_ptr)
+    single: FloatArray = np.asarray(gammaln(N + 0.5) - gammaln(0.5), dtype=np.float64)
+    entries = _row_sums(single, row_ptr)
     result: FloatArray = gammaln(0.5 * m) - gammaln(n + 0.5 * m) + entries
     return result
 
@@ -259,8 +277,16 @@ def bernoulli_kl_bounds(
     p, rho = np.broadcast_arrays(
         np.asarray(mean, dtype=np.float64), np.asarray(radius, dtype=np.float64)
     )
-    if ((p < 0.0) | (p > 1.0) | np.isnan(p)).any():
-        raise refusal("mean", "numbers in [0, 1]", "one that is not")
+    for name, values, top in (("mean", p, 1.0), ("radius", rho, math.inf)):
+        bad = ~((values >= 0.0) & (values <= top)).reshape(-1)
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise refusal(
+                name,
+                "numbers in [0, 1]" if top == 1.0 else "numbers of at least 0",
+                float(values.reshape(-1)[first]),
+                f"position {first}",
+            )
 
     def kl(q: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -7,6 +7,7 @@ list binds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -35,8 +36,10 @@ class Condition:
     @property
     def holds(self) -> bool:
         """Whether the left side is at most the right side, up to rounding."""
-        scale = max(abs(self.left), abs(self.right), 1e-300)
-        return self.left == self.right or self.left <= self.right + 1e-12 * scale
+        if self.left <= self.right:
+            return True
+        scale = max(abs(self.left), abs(self.right))
+        return math.isfinite(scale) and self.left - self.right <= 1e-12 * scale
 
     @property
     def slack(self) -> float:

@@ -54,6 +54,8 @@ __all__ = [
     "uncounted_cost",
 ]
 
+_ROUNDING = 1.0 + 1e-12  # a budget that is a sum of costs up to rounding counts as one
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscapeBudget:
@@ -136,11 +138,11 @@ def spending_steps(*, budget: float, cost_max: float, discount: float) -> float:
     gamma = read_discount(discount)
     if goal == 0.0:
         return 0
-    left = 1.0 - goal * (1.0 - gamma) / top
     if gamma == 0.0:
         return 1 if goal <= top else math.inf
-    if left <= 1e-15:  # d' >= c_max / (1 - gamma), or too close to tell
+    if 1.0 - goal * (1.0 - gamma) / top <= 1e-15:  # c_max / (1 - gamma), or as good
         return math.inf
+    left = 1.0 - goal / _ROUNDING * (1.0 - gamma) / top
     steps = max(math.ceil(math.log(left) / math.log(gamma)), 1)
     # The logarithms round; the definition decides.
     while _spent(steps, gamma, top) < goal:
@@ -150,9 +152,15 @@ def spending_steps(*, budget: float, cost_max: float, discount: float) -> float:
     return steps
 
 
+def _past_bound(running: float, cost: float, gamma: float) -> float:
+    """Return what all past times leave, before the cap at d."""
+    if gamma > 0.0:
+        return (running - cost) / gamma
+    return math.inf if running >= cost else -math.inf
+
+
 def _spent(steps: int, gamma: float, top: float) -> float:
-    # A budget that is such a sum up to rounding counts as spent.
-    return value_bound(discount=gamma, maximum=top, horizon=steps) * (1.0 + 1e-12)
+    return value_bound(discount=gamma, maximum=top, horizon=steps) * _ROUNDING
 
 
 def spending_steps_as_in_algorithm(
@@ -326,8 +334,11 @@ def escape_budget(
         if known_budget is None
         else read_amount("known_budget", known_budget)
     )
-    running = running_budget(read_amounts("costs", costs), discount=gamma, budget=whole)
-    by_b = running[-1] - gamma * reserve
+    path = read_amounts("costs", costs)
+    running = running_budget(path, discount=gamma, budget=whole)
+    # (c) is the bound of the present time; (b) is that of the past, where there is one.
+    past = _past_bound(running[-2], float(path[-1]), gamma) if path.size else math.inf
+    by_b = past - gamma * reserve
     by_c = whole - gamma * reserve
     spend = (
         max(min(by_b, by_c), 0.0)

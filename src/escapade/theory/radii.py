@@ -13,9 +13,9 @@ Bernstein
     :math:`|\hat\mu - \mu| \le \sqrt{2 \mathscr{V} \ln(2/\delta)/n} + 2 M \ln(2/\delta)
     / (3n)` for variances of at most :math:`\mathscr{V}`.
 
-They hold for a number of visits that was fixed beforehand; for sets that must hold at
-all times at once see :mod:`escapade.learning`.  Without visits a radius is the whole
-range: 2 for L1 distances, M for means.
+They hold for a number of visits that was fixed beforehand; radii that hold at all times
+at once are in :mod:`escapade.theory.concentration`.  Without visits a radius is the
+whole range: 2 for L1 distances, M for means.
 """
 
 from __future__ import annotations
