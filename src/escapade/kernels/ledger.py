@@ -1,0 +1,320 @@
+"""The promise ledger: one check before every action, one new promise after it.
+
+``b_k`` is the promise of channel ``k``: the expected discounted cost from now on, given
+all that was seen, stays within it.  For a pair, or a mixture of pairs, let
+
+- ``q``      bound the expected cost of this step and of the fallback after it,
+- ``ahead``  bound ``γ max_P P·w``, the fallback's share of that,
+- ``reach``  be ``γ max w`` over every successor that is possible.
+
+A pair may be played if all its possible successors are promisable and ``q <= b``.  What
+is promised next follows one of three rules, chosen *before* cost and successor are
+seen, channel by channel:
+
+====  ==================  ============================  ===========================
+rule  name                needs                         next promise
+====  ==================  ============================  ===========================
+R2    pathwise            ``b >= c_max + reach``        ``(b − c) / γ``
+R1    cost refund         ``b >= c_max + ahead``        ``w(s') + (b − c − ahead)/γ``
+R0    in expectation      nothing                       ``w(s') + (b − q) / γ``
+====  ==================  ============================  ===========================
+
+Each satisfies ``E[c + γ b'] <= b`` under every kernel of the set and ``b' >= w(s')``,
+so the promise can be kept for ever; the cap ``d`` only lowers it.  In floating point
+the next promise is rounded down, and R1 and R2 are chosen with a margin above rounding,
+so that ``w(s') <= b' <= d`` holds exactly.
+
+:func:`decide` settles what to do, and nothing else does: the interpreted loop, ask/tell
+and the compiled lifetime all call it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from escapade.kernels.compilation import compiled
+from escapade.typing import BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "ESCAPE",
+    "EXPLOIT",
+    "EXPLORE",
+    "IN_EXPECTATION",
+    "PATHWISE",
+    "REFUND",
+    "RETURN",
+    "WAIT",
+    "WANDER",
+    "Ledger",
+    "Pending",
+    "Plan",
+    "decide",
+    "settle",
+]
+
+EXPLOIT, EXPLORE, WANDER, ESCAPE, RETURN, WAIT = range(6)
+"""Phases."""
+
+IN_EXPECTATION, REFUND, PATHWISE = range(3)
+"""Rules R0, R1 and R2."""
+
+(
+    AS_PLANNED,
+    LEAST_VISITED,
+    RECHARGING,
+    NOT_AFFORDABLE,
+    NOTHING_TO_DO,
+) = range(5)
+"""Reasons; :mod:`escapade.agent.phases` puts them into words."""
+
+OUT, HOME = range(2)
+"""What is remembered from one decision to the next."""
+
+_ROUNDING = 2.0**-50
+"""Above what one subtraction, division or short sum can lose, relative to its terms."""
+
+_MARGIN = 1.0 + 2.0**-40
+
+
+class Ledger(NamedTuple):
+    """What holds between two plans; nothing here is written to.
+
+    ``state_ptr`` is ``[S + 1]``; ``w`` is ``[K, S]``, infinite outside the promisable
+    states; ``q``, ``ahead`` and ``reach`` are ``[K, pairs]``; ``allowed`` is a mask of
+    the pairs whose every possible successor is promisable; ``fallback`` is the pair of
+    the fallback policy in each state; ``cap`` and ``cost_max`` are ``[K]``.
+    """
+
+    state_ptr: IntArray
+    w: FloatArray
+    q: FloatArray
+    ahead: FloatArray
+    reach: FloatArray
+    allowed: BoolArray
+    fallback: IntArray
+    cap: FloatArray
+    cost_max: FloatArray
+    gamma: float
+
+
+class Plan(NamedTuple):
+    """Where to go; nothing here can break a promise.
+
+    ``known`` and ``home`` are masks of the states that are known, and of those where
+    the fallback may be waited out; ``goal`` is ``[pairs]``, the visits that each pair
+    should get; ``score`` is ``[pairs]`` and breaks ties among pairs visited equally
+    often; ``exploring`` tells which phase following the policy is.
+
+    The policy has nodes: those of state ``s`` are ``node_ptr[s]`` to ``node_ptr[s+1]``,
+    each with a ``level``, in rising order; the last node whose level is at most the
+    slack ``b − w(s)`` of channel 0 is in force, and ``weight[node, i]`` is the chance
+    of the state's ``i``-th pair.  A stationary policy has one node a state.
+
+    ``reserve``, ``turn_home`` and ``recharge`` are ``[K]``: what actions other than the
+    fallback's must leave of the promise, the promise below which to turn home, and the
+    one up to which to wait there.
+    """
+
+    known: BoolArray
+    home: BoolArray
+    goal: IntArray
+    score: FloatArray
+    exploring: bool
+    node_ptr: IntArray
+    level: FloatArray
+    weight: FloatArray
+    reserve: FloatArray
+    turn_home: FloatArray
+    recharge: FloatArray
+
+
+class Pending(NamedTuple):
+    """What a decision fixes for the promise after it, before its outcome is seen.
+
+    The ``rule`` of each channel, and ``q``, ``ahead`` and ``reach`` of what is played,
+    those of the mixture if actions are drawn; all ``[K]``.
+    """
+
+    rule: IntArray
+    q: FloatArray
+    ahead: FloatArray
+    reach: FloatArray
+
+
+@compiled
+def affordable(
+    ledger: Ledger, pair: int, promise: FloatArray, left: FloatArray
+) -> bool:
+    """``promise``, ``left``: ``[K]``; whether ``pair`` may be played, leaving ``left``."""
+    within = ledger.allowed[pair]
+    for k in range(promise.size):
+        within = within and ledger.q[k, pair] + left[k] <= promise[k]
+    return bool(within)
+
+
+@compiled
+def _note_pair(ledger: Ledger, pair: int, pending: Pending) -> None:
+    """Write down the terms of a single pair."""
+    for k in range(pending.q.size):
+        pending.q[k] = ledger.q[k, pair]
+        pending.ahead[k] = ledger.ahead[k, pair]
+        pending.reach[k] = ledger.reach[k, pair]
+
+
+@compiled
+def _note_mixture(
+    ledger: Ledger, first: int, last: int, weight: FloatArray, pending: Pending
+) -> bool:
+    """``weight``: the chance of each pair; False if one of them is not allowed."""
+    for k in range(pending.q.size):
+        pending.q[k] = 0.0
+        pending.ahead[k] = 0.0
+        pending.reach[k] = 0.0
+    for pair in range(first, last):
+        chance = weight[pair - first]
+        if chance > 0.0:
+            if not ledger.allowed[pair]:
+                return False
+            for k in range(pending.q.size):
+                pending.q[k] += chance * ledger.q[k, pair]
+                pending.ahead[k] += chance * ledger.ahead[k, pair]
+                pending.reach[k] = max(pending.reach[k], ledger.reach[k, pair])
+    return True
+
+
+@compiled
+def choose_rules(ledger: Ledger, promise: FloatArray, pending: Pending) -> None:
+    """Fix the rule of every channel from what is known before the outcome."""
+    for k in range(promise.size):
+        b, most = promise[k], ledger.cost_max[k]
+        if b >= (most + pending.reach[k]) * _MARGIN:
+            pending.rule[k] = PATHWISE
+        elif b >= (most + pending.ahead[k]) * _MARGIN:
+            pending.rule[k] = REFUND
+        else:
+            pending.rule[k] = IN_EXPECTATION
+
+
+@compiled
+def settle(
+    ledger: Ledger,
+    pending: Pending,
+    cost: FloatArray,
+    next_state: int,
+    promise: FloatArray,
+) -> None:
+    """``cost``: ``[K]`` as charged; turns ``promise`` into the next one, in place."""
+    for k in range(promise.size):
+        b, w = promise[k], ledger.w[k, next_state]
+        if ledger.gamma == 0.0:  # what comes later weighs nothing
+            promise[k] = ledger.cap[k]
+            continue
+        spent, kept = pending.q[k], w
+        if pending.rule[k] == REFUND:
+            spent = cost[k] + pending.ahead[k]
+        elif pending.rule[k] == PATHWISE:
+            spent, kept = cost[k], 0.0
+        spare = max(b - spent - b * _ROUNDING, 0.0)
+        after = kept + spare / ledger.gamma * (1.0 - _ROUNDING)
+        promise[k] = min(max(after, w), ledger.cap[k])
+
+
+@compiled
+def _wander(
+    ledger: Ledger, plan: Plan, visits: IntArray, promise: FloatArray, state: int
+) -> int:
+    """Return the least visited pair that wants visits and is affordable, or −1."""
+    best = -1
+    for pair in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
+        if visits[pair] >= plan.goal[pair]:
+            continue
+        if not affordable(ledger, pair, promise, plan.reserve):
+            continue
+        if (
+            best < 0
+            or visits[pair] < visits[best]
+            or (visits[pair] == visits[best] and plan.score[pair] > plan.score[best])
+        ):
+            best = pair
+    return best
+
+
+@compiled
+def _follow(
+    ledger: Ledger,
+    plan: Plan,
+    promise: FloatArray,
+    state: int,
+    u: float,
+    pending: Pending,
+) -> int:
+    """Return the pair that the policy draws, or −1 if it cannot be afforded here."""
+    node = plan.node_ptr[state]
+    end = plan.node_ptr[state + 1]
+    if node == end:
+        return -1
+    slack = promise[0] - ledger.w[0, state]
+    while node + 1 < end and plan.level[node + 1] <= slack:
+        node += 1
+    weight = plan.weight[node]
+    first, last = ledger.state_ptr[state], ledger.state_ptr[state + 1]
+    if not _note_mixture(ledger, first, last, weight, pending):
+        return -1
+    for k in range(promise.size):
+        if not pending.q[k] + plan.reserve[k] <= promise[k]:
+            return -1
+    drawn, total = -1, 0.0
+    for pair in range(first, last):
+        chance = weight[pair - first]
+        if chance > 0.0:
+            drawn = pair
+            total += chance
+            if u < total:
+                break
+    return drawn
+
+
+@compiled
+def decide(
+    ledger: Ledger,
+    plan: Plan,
+    visits: IntArray,
+    promise: FloatArray,
+    memory: IntArray,
+    state: int,
+    u: float,
+    pending: Pending,
+) -> tuple[int, int, int]:
+    """Return pair, phase and reason; ``u`` is one uniform number in [0, 1).
+
+    ``visits``: ``[pairs]``, ``promise``: ``[K]``, ``memory``: ``[1]``.  Writes what the
+    next promise rests on into ``pending``, and whether to recharge into ``memory``.
+    """
+    low, full = False, True
+    for k in range(promise.size):
+        low = low or promise[k] < plan.turn_home[k]
+        full = full and promise[k] >= plan.recharge[k]
+    if low:
+        memory[0] = HOME
+    elif full:
+        memory[0] = OUT
+    reason = RECHARGING
+    if memory[0] == OUT:
+        pair = _wander(ledger, plan, visits, promise, state)
+        if pair >= 0:
+            _note_pair(ledger, pair, pending)
+            choose_rules(ledger, promise, pending)
+            return pair, (EXPLORE if plan.known[state] else WANDER), LEAST_VISITED
+        pair = _follow(ledger, plan, promise, state, u, pending)
+        if pair >= 0:
+            choose_rules(ledger, promise, pending)
+            return pair, (EXPLORE if plan.exploring else EXPLOIT), AS_PLANNED
+        reason = NOT_AFFORDABLE
+        if plan.node_ptr[state] == plan.node_ptr[state + 1]:
+            reason = NOTHING_TO_DO
+    pair = ledger.fallback[state]
+    _note_pair(ledger, pair, pending)
+    choose_rules(ledger, promise, pending)
+    if not plan.known[state]:
+        return pair, ESCAPE, reason
+    return pair, (WAIT if plan.home[state] else RETURN), reason

@@ -1,0 +1,150 @@
+"""Intervals around everything that is estimated, valid at all times at once.
+
+Each transition probability, mean reward and mean cost has an interval of its own, from
+the mixture martingale in :mod:`escapade.kernels.evidence`.  There are F of them, and
+each may fail with probability δ0/F in a whole lifetime, so with probability 1 − δ0 none
+ever does: whatever is visited, however often, and whenever one looks.  Intervals are
+intersected over time, so they only narrow.
+
+What is known beforehand needs no interval and takes no share of δ0: exact rows, pairs
+with one possible successor, costs known to be 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from escapade.errors import AssumptionError, refusal
+from escapade.kernels.evidence import refresh_means, refresh_rows
+from escapade.learning.evidence import Evidence
+from escapade.typing import BoolArray, FloatArray, IntArray
+
+__all__ = ["Confidence"]
+
+
+class Confidence:
+    """Intervals for one body of evidence.
+
+    Parameters
+    ----------
+    evidence
+        What the intervals are about.
+    delta
+        δ0: the probability that any of them ever fails.
+    lower, upper
+        ``[entries]``; what is known of the transition probabilities beforehand.
+    reward_lower, reward_upper
+        ``[pairs]``; what is known of the mean rewards.
+    cost_lower, cost_upper
+        ``[K, pairs]``; what is known of the mean costs.
+    reward_max, cost_max
+        Bounds on every sample: a number, and ``[K]``.
+    reward_exact, cost_exact
+        ``[pairs]`` masks: one sample tells the mean.
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        *,
+        delta: float,
+        lower: FloatArray,
+        upper: FloatArray,
+        reward_lower: FloatArray,
+        reward_upper: FloatArray,
+        cost_lower: FloatArray,
+        cost_upper: FloatArray,
+        reward_max: float,
+        cost_max: FloatArray,
+        reward_exact: BoolArray,
+        cost_exact: BoolArray,
+    ) -> None:
+        if not 0.0 < delta < 1.0:
+            raise refusal("delta", "a number in (0, 1)", delta)
+        self.evidence = evidence
+        self.delta = delta
+        self.lower = np.array(lower)
+        self.upper = np.array(upper)
+        self.reward_lower = np.array(reward_lower)
+        self.reward_upper = np.array(reward_upper)
+        self.cost_lower = np.array(cost_lower)
+        self.cost_upper = np.array(cost_upper)
+        self._reward_max = reward_max
+        self._cost_max = cost_max
+        self._reward_exact = reward_exact
+        self._cost_exact = cost_exact
+        open_entries = self.lower < self.upper
+        open_rewards = (self.reward_lower < self.reward_upper) & ~reward_exact
+        open_costs = (self.cost_lower < self.cost_upper) & ~cost_exact
+        self.families = int(open_entries.sum() + open_rewards.sum() + open_costs.sum())
+        rows = np.add.reduceat(open_entries, evidence.row_ptr[:-1], dtype=np.int64)
+        self._open_rows = rows > 0
+        self._learns_reward = self.reward_lower < self.reward_upper
+        self._learns_cost = self.cost_lower < self.cost_upper
+
+    @property
+    def log_families(self) -> float:
+        """``ln(F / δ0)``."""
+        return math.log(max(self.families, 1) / self.delta)
+
+    @property
+    def holds_surely(self) -> bool:
+        """Whether nothing here can fail, since nothing is estimated."""
+        return self.families == 0
+
+    def refresh(self, pairs: IntArray) -> None:
+        """Narrow the intervals of these pairs to what has been seen.
+
+        Raises
+        ------
+        AssumptionError
+            If intervals exclude each other: the evidence contradicts what was known
+            beforehand, or an event of probability at most δ0 has happened.
+        """
+        evidence = self.evidence
+        broken = refresh_rows(
+            pairs[self._open_rows[pairs]],
+            evidence.row_ptr,
+            evidence.visits,
+            evidence.pair_visits,
+            self.log_families,
+            self.lower,
+            self.upper,
+        )
+        if broken >= 0:
+            raise AssumptionError(self._contradiction("transitions", broken))
+        broken = refresh_means(
+            pairs[self._learns_reward[pairs]],
+            evidence.reward_sum,
+            evidence.pair_visits,
+            self._reward_max,
+            self._reward_exact,
+            self.log_families,
+            self.reward_lower,
+            self.reward_upper,
+        )
+        if broken >= 0:
+            raise AssumptionError(self._contradiction("rewards", broken))
+        for k in range(self.cost_lower.shape[0]):
+            broken = refresh_means(
+                pairs[self._learns_cost[k, pairs]],
+                evidence.cost_sum[k],
+                evidence.cost_count,
+                float(self._cost_max[k]),
+                self._cost_exact,
+                self.log_families,
+                self.cost_lower[k],
+                self.cost_upper[k],
+            )
+            if broken >= 0:
+                raise AssumptionError(self._contradiction(f"costs {k}", broken))
+
+    def _contradiction(self, what: str, pair: int) -> str:
+        n = int(self.evidence.pair_visits[pair])
+        return (
+            f"{what} of pair {pair}: expected evidence that agrees with what was known "
+            f"beforehand, found a contradiction after {n} visits; by chance that "
+            f"happens with probability at most {self.delta:g}"
+        )
