@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from escapade.model.policy import Policy
     from escapade.planning.column_generation import ColumnGeneration
     from escapade.planning.dual_lp import DualLP
+    from escapade.planning.fallback import fallback
     from escapade.planning.occupation_lp import OccupationLP
+    from escapade.planning.robust_evaluation import robust_evaluate
     from escapade.planning.solution import Solution
     from escapade.planning.solve import solve
 
@@ -43,10 +45,12 @@ __all__ = [
     "environments",
     "errors",
     "evaluate",
+    "fallback",
     "kernels",
     "model",
     "occupancy",
     "planning",
+    "robust_evaluate",
     "solve",
     "testing",
     "theory",
@@ -62,7 +66,9 @@ _MODULE_OF = {
     "Policy": "escapade.model.policy",
     "Solution": "escapade.planning.solution",
     "evaluate": "escapade.model.evaluation",
+    "fallback": "escapade.planning.fallback",
     "occupancy": "escapade.model.evaluation",
+    "robust_evaluate": "escapade.planning.robust_evaluation",
     "solve": "escapade.planning.solve",
 }
 

@@ -12,17 +12,23 @@ from escapade.planning.dynamic_programming import (
     policy_iteration,
     value_iteration,
 )
+from escapade.planning.fallback import Fallback, fallback
 from escapade.planning.occupation_lp import OccupationLP
+from escapade.planning.robust_evaluation import RobustEvaluation, robust_evaluate
 from escapade.planning.solution import Solution
 from escapade.planning.solve import solve
 
 __all__ = [
     "ColumnGeneration",
     "DualLP",
+    "Fallback",
     "OccupationLP",
     "Optimum",
+    "RobustEvaluation",
     "Solution",
+    "fallback",
     "policy_iteration",
+    "robust_evaluate",
     "solve",
     "value_iteration",
 ]

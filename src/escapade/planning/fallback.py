@@ -13,10 +13,15 @@ there, however small its expected cost.
 
 ``w`` is a supersolution of its policy's robust Bellman equation, rounded up, so
 ``Q(s, f(s)) <= w(s)`` holds in double arithmetic with room to spare for the caller's
-own rounding.  With several budgets one policy serves all: it minimises the sum of
-costs scaled by their budgets, and is then bounded channel by channel.  A start outside
-``X`` proves, for one budget and a convex set, that nobody can promise the budget; for
-several it proves nothing about other policies.
+own rounding.  Where the policy surely never meets a cost again, ``w`` is exactly 0.
+With several budgets one policy serves all: it minimises the sum of costs scaled by
+their budgets, and is then bounded channel by channel.  A start outside ``X`` proves,
+for one budget and a convex set, that nobody can promise the budget; for several it
+proves nothing about other policies.
+
+A lifetime asks again whenever its sets have shrunk.  ``warm`` begins where the last
+answer ended, which leaves a few sweeps to do; ``policy`` holds a policy still and
+bounds its cost-to-go, which is valid whatever the policy.
 """
 
 from __future__ import annotations
@@ -26,12 +31,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from escapade.errors import refusal
+from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.model.policy import Policy
 from escapade.planning.robust_operator import (
     FixedPoint,
     RobustOperator,
     robust_control,
+    robust_policy_value,
 )
 from escapade.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from escapade.uncertainty.base import UncertaintySet
@@ -66,6 +73,8 @@ class Fallback:
         Whether the bounds reached the precision; they hold either way.
     width
         Largest distance between the cost-to-go and a lower bound on it.
+    iterations
+        Applications of a robust operator.
     message
         One sentence on the outcome.
     """
@@ -81,6 +90,10 @@ class Fallback:
     width: float
     iterations: int
     message: str
+
+    def covers(self, start: FloatArray) -> bool:
+        """Tell whether every state of a start distribution is promisable."""
+        return bool(self.promisable[start > 0.0].all())
 
     def why(self, state: int) -> str:
         """Say why ``state`` can be promised, or why not."""
@@ -111,7 +124,9 @@ def fallback(
     *,
     cost: ArrayLike | None = None,
     budget: ArrayLike | None = None,
-    precision: float = 1e-10,
+    policy: Policy | None = None,
+    warm: Fallback | None = None,
+    precision: float = 1e-9,
     max_iterations: int = 100_000,
 ) -> Fallback:
     """Find the promisable states, the fallback policy and its certified cost-to-go.
@@ -127,11 +142,40 @@ def fallback(
         problem's own by default.
     budget
         ``(K,)`` budgets; the problem's own by default.
+    policy
+        A policy to hold still: the promisable states are then those from which it
+        alone keeps the budgets.
+    warm
+        An earlier answer to begin from; it changes the work, not what is certified.
     precision
-        How tight the cost-to-go should be, relative to the largest.
+        Largest distance between the certified bounds on the cost-to-go, relative to
+        the largest (absolute below 1).
     max_iterations
-        Limit for each of the fixed points; bounds that stop early are valid, but may
-        leave out states that could have been promised.
+        Applications of the operator in one round after which to stop; the cost-to-go
+        is an upper bound all the same.
+
+    Examples
+    --------
+    A cheap action that may lead, with one chance in a hundred, to where too much must
+    be spent is no way to keep a promise; the dearer, safe one is.
+
+    >>> import escapade as ep
+    >>> cmdp = ep.CMDP(
+    ...     [
+    ...         [[0.0, 0.99, 0.01], [0.0, 1.0, 0.0]],
+    ...         [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]],
+    ...         [[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]],
+    ...     ],
+    ...     [[0.0, 0.0]] * 3,
+    ...     [[0.0, 5.0], [0.0, 0.0], [10.0, 10.0]],
+    ...     discount=0.5,
+    ...     budget=10.0,
+    ... )
+    >>> found = ep.fallback(cmdp, ep.uncertainty.L1Ball(cmdp, radius=0.0))
+    >>> found.promisable.tolist(), found.policy.actions.tolist()[:1]
+    ([True, True, False], [1])
+    >>> found.cost_to_go.round(6).tolist()
+    [[5.0, 0.0, inf]]
     """
     sets.check_matches(cmdp)
     if not sets.rectangular:
@@ -140,127 +184,232 @@ def fallback(
             "a set that is rectangular over pairs",
             "one model throughout; take its rectangular hull",
         )
+    precision = read_number("precision", precision)
+    if not 0.0 < precision < np.inf:
+        raise refusal("precision", "a finite number above 0", precision)
+    limit = read_count("max_iterations", max_iterations, least=1)
     costs = _read_costs(cmdp, cost)
     limits = _read_budget(cmdp, budget)
-    scaled = _scaled(cmdp, costs, limits)
-    reachable = sets.reachable
-    starts = sets.row_ptr[:-1]
-    state_ptr = cmdp.state_ptr
+    if warm is not None and warm.cost_to_go.shape != (cmdp.n_costs, cmdp.n_states):
+        raise refusal(
+            "warm",
+            f"an answer for {cmdp.n_costs} costs and {cmdp.n_states} states",
+            f"one for {' and '.join(map(str, warm.cost_to_go.shape))}",
+        )
+    problem = _Problem(
+        cmdp=cmdp,
+        sets=sets,
+        costs=costs,
+        prices=_prices(cmdp, limits),
+        reachable=sets.reachable,
+        weights=None if policy is None else policy.pair_weights(cmdp),
+        precision=precision,
+        max_iterations=limit,
+    )
+    return _greatest_fixed_point(problem, limits, warm, policy)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Problem:
+    """What stays the same from round to round."""
+
+    cmdp: CMDP
+    sets: UncertaintySet
+    costs: FloatArray
+    prices: FloatArray
+    reachable: BoolArray
+    weights: FloatArray | None
+    precision: float
+    max_iterations: int
+
+    def staying(self, inside: BoolArray) -> BoolArray:
+        """Return the pairs that stay inside a set of states whatever happens."""
+        allowed = np.repeat(inside, np.diff(self.cmdp.state_ptr))
+        if not inside.all():
+            strays = self.reachable & ~inside[self.sets.successor]
+            row_ptr = self.sets.row_ptr
+            allowed &= np.add.reduceat(strays, row_ptr[:-1], dtype=np.int64) == 0
+        return allowed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Round:
+    """The least cost-to-go, and its policy, when only some pairs are allowed."""
+
+    cost_to_go: FloatArray
+    policy: Policy
+    converged: bool
+    width: float
+    iterations: int
+
+
+def _greatest_fixed_point(
+    problem: _Problem,
+    limits: FloatArray,
+    warm: Fallback | None,
+    policy: Policy | None,
+) -> Fallback:
+    cmdp = problem.cmdp
     promisable = np.ones(cmdp.n_states, dtype=np.bool_)
     removed_in_round = np.zeros(cmdp.n_states, dtype=np.int64)
-    unrestricted: FloatArray | None = None
-    policy_everywhere: IntArray | None = None
-    guess: FloatArray | None = None
-    iterations, round_ = 0, 0
-    while True:
-        round_ += 1
-        strays = reachable & ~promisable[sets.successor]
-        allowed = np.add.reduceat(strays, starts, dtype=np.int64) == 0
-        allowed &= promisable[cmdp.pair_state]
-        operator = RobustOperator(
-            sets,
-            state_ptr,
-            scaled,
-            cmdp.discount,
-            nature="max",
-            select="min",
-            allowed=allowed,
+    guess = None if warm is None else warm.unrestricted_cost
+    iterations = 0
+    first: _Round | None = None
+    for round_ in range(1, cmdp.n_states + 2):
+        allowed = problem.staying(promisable)
+        found = (
+            _least(problem, allowed, guess)
+            if problem.weights is None
+            else _held(problem, allowed, policy, guess)
         )
-        if not operator.live.any():
-            removed_in_round[promisable] = round_
-            promisable[:] = False
-            cost_to_go = np.full((len(costs), cmdp.n_states), np.inf)
-            pairs = state_ptr[:-1].copy()
-            points: list[FixedPoint] = []
+        iterations += found.iterations
+        first = first or found
+        keep = promisable & (found.cost_to_go <= limits[:, np.newaxis]).all(axis=0)
+        if np.array_equal(keep, promisable):
             break
-        chosen = robust_control(
-            operator,
-            precision=precision,
-            guess=guess,
-            max_iterations=max_iterations,
-        )
-        iterations += chosen.iterations
-        assert chosen.pairs is not None
-        pairs = chosen.pairs
-        points = _channels(
-            operator, costs, pairs, chosen, limits, precision, max_iterations
-        )
-        iterations += sum(point.iterations for point in points)
-        cost_to_go = np.array([point.upper for point in points])
-        cost_to_go[:, ~operator.live] = np.inf
-        if unrestricted is None:
-            unrestricted = cost_to_go.copy()
-            policy_everywhere = pairs.copy()
-        keep = promisable & (cost_to_go <= limits[:, np.newaxis]).all(axis=0)
-        lost = promisable & ~keep
-        if not lost.any():
-            break
-        removed_in_round[lost] = round_
+        removed_in_round[promisable & ~keep] = round_
         promisable = keep
-        guess = np.where(promisable, (chosen.lower + chosen.upper) / 2, 0.0)
-    assert unrestricted is not None
-    assert policy_everywhere is not None
-    cost_to_go[:, ~promisable] = np.inf
-    pairs = np.where(promisable, pairs, policy_everywhere)
-    live = promisable
-    width = max(
-        (float((p.upper - p.lower)[live].max(initial=0.0)) for p in points), default=0.0
-    )
-    converged = all(point.converged for point in points)
+        guess = found.cost_to_go
+        if warm is not None and np.array_equal(promisable, warm.promisable):
+            guess = warm.cost_to_go
+    assert first is not None
+    cost_to_go = np.where(promisable, found.cost_to_go, np.inf)
+    chosen = first.policy.probabilities.copy()
+    chosen[promisable] = found.policy.probabilities[promisable]
     return Fallback(
         cost_to_go=cost_to_go,
-        policy=Policy.deterministic(cmdp.pair_action[pairs], cmdp.n_actions),
+        policy=Policy(chosen),
         promisable=promisable,
-        allowed=allowed & promisable[cmdp.pair_state],
-        unrestricted_cost=unrestricted,
+        allowed=allowed,
+        unrestricted_cost=first.cost_to_go,
         removed_in_round=removed_in_round,
         budget=limits,
-        converged=converged,
-        width=width,
+        converged=found.converged,
+        width=found.width,
         iterations=iterations,
-        message=_message(cmdp, promisable, round_, converged),
+        message=_message(cmdp, promisable, round_, found.converged),
+    )
+
+
+def _least(problem: _Problem, allowed: BoolArray, guess: FloatArray | None) -> _Round:
+    """Minimise the priced costs over the allowed pairs, then bound every channel."""
+    cmdp = problem.cmdp
+    operator = RobustOperator(
+        problem.sets,
+        cmdp.state_ptr,
+        problem.prices @ problem.costs,
+        cmdp.discount,
+        nature="max",
+        select="min",
+        allowed=None if allowed.all() else allowed,
+    )
+    chosen = robust_control(
+        operator,
+        precision=problem.precision,
+        guess=None if guess is None else problem.prices @ guess,
+        max_iterations=problem.max_iterations,
+    )
+    assert chosen.pairs is not None
+    pairs, live = chosen.pairs, operator.live
+    if cmdp.n_costs == 1:  # its price is 1
+        points = [chosen]
+    else:
+        weights = np.zeros(cmdp.n_pairs)
+        weights[pairs] = 1.0
+        points = _channels(problem, weights, live, guess)
+    found = _bounded(problem, points, live, pairs)
+    return _Round(
+        cost_to_go=found,
+        policy=Policy.deterministic(cmdp.pair_action[pairs], cmdp.n_actions),
+        converged=all(p.converged for p in [chosen, *points]),
+        width=max(p.width for p in points),
+        iterations=chosen.iterations
+        + sum(p.iterations for p in points if p is not chosen),
+    )
+
+
+def _held(
+    problem: _Problem,
+    allowed: BoolArray,
+    policy: Policy | None,
+    guess: FloatArray | None,
+) -> _Round:
+    """Bound every channel of a policy where all it may do is allowed."""
+    assert problem.weights is not None
+    assert policy is not None
+    cmdp = problem.cmdp
+    used = problem.weights > 0.0
+    strays = used & ~allowed
+    live = np.add.reduceat(strays, cmdp.state_ptr[:-1], dtype=np.int64) == 0
+    points = _channels(problem, problem.weights, live, guess)
+    return _Round(
+        cost_to_go=_bounded(problem, points, live, np.flatnonzero(used)),
+        policy=policy,
+        converged=all(p.converged for p in points),
+        width=max(p.width for p in points),
+        iterations=sum(p.iterations for p in points),
     )
 
 
 def _channels(
-    operator: RobustOperator,
-    costs: FloatArray,
-    pairs: IntArray,
-    chosen: FixedPoint,
-    limits: FloatArray,
-    precision: float,
-    max_iterations: int,
+    problem: _Problem,
+    weights: FloatArray,
+    live: BoolArray,
+    guess: FloatArray | None,
 ) -> list[FixedPoint]:
-    """Bound every cost channel of the policy ``pairs`` on the live states."""
-    if len(costs) == 1 and limits[0] > 0:  # the scaled cost is the cost over d
-        return [
-            FixedPoint(
-                lower=chosen.lower * limits[0],
-                upper=np.nextafter(chosen.upper * limits[0], np.inf),
-                converged=chosen.converged,
-                iterations=0,
-                method=chosen.method,
-            )
-        ]
-    points = []
-    for channel in costs:
-        single = np.zeros(channel.size, dtype=np.bool_)
-        single[pairs] = True
-        live_pairs = single & np.repeat(operator.live, np.diff(operator.state_ptr))
-        held = RobustOperator(
-            operator.sets,
-            operator.state_ptr,
-            channel,
-            operator.discount,
-            nature="max",
-            select="min",
-            allowed=live_pairs,
+    """Bound every cost channel of a policy on the live states."""
+    cmdp = problem.cmdp
+    return [
+        robust_policy_value(
+            RobustOperator(
+                problem.sets,
+                cmdp.state_ptr,
+                channel,
+                cmdp.discount,
+                nature="max",
+                weights=weights,
+                live=None if live.all() else live,
+            ),
+            precision=problem.precision,
+            guess=None if guess is None else guess[k],
+            max_iterations=problem.max_iterations,
         )
-        points.append(
-            robust_control(held, precision=precision, max_iterations=max_iterations)
-        )
-    return points
+        for k, channel in enumerate(problem.costs)
+    ]
+
+
+def _bounded(
+    problem: _Problem, points: list[FixedPoint], live: BoolArray, pairs: IntArray
+) -> FloatArray:
+    """Return the upper bounds: infinite where dead, 0 where no cost can come again."""
+    bounds = np.array([np.maximum(point.upper, 0.0) for point in points])
+    bounds[:, ~live] = np.inf
+    for bound, channel in zip(bounds, problem.costs, strict=True):
+        if not channel[pairs].all():
+            bound[_free_for_ever(problem, channel, live, pairs)] = 0.0
+    return bounds
+
+
+def _free_for_ever(
+    problem: _Problem, channel: FloatArray, live: BoolArray, pairs: IntArray
+) -> BoolArray:
+    """Return the live states from which the pairs never meet a cost of a channel."""
+    cmdp, sets = problem.cmdp, problem.sets
+    states = cmdp.pair_state[pairs]
+    free = live.copy()
+    free[states[channel[pairs] > 0.0]] = False
+    if not free.any():
+        return free
+    owner = np.full(cmdp.n_pairs, -1)
+    owner[pairs] = states
+    source = np.repeat(owner, np.diff(sets.row_ptr))
+    link = problem.reachable & (source >= 0)
+    source, target = source[link], sets.successor[link]
+    while True:  # the greatest set that cannot be left
+        leaving = free[source] & ~free[target]
+        if not leaving.any():
+            return free
+        free[source[leaving]] = False
 
 
 def _read_costs(cmdp: CMDP, cost: ArrayLike | None) -> FloatArray:
@@ -295,18 +444,17 @@ def _read_budget(cmdp: CMDP, budget: ArrayLike | None) -> FloatArray:
     return limits
 
 
-def _scaled(cmdp: CMDP, costs: FloatArray, limits: FloatArray) -> FloatArray:
-    """Return the sum of the costs over their budgets.
+def _prices(cmdp: CMDP, limits: FloatArray) -> FloatArray:
+    """Return one price a channel: 1 over its budget, or 1 if there is only one.
 
     A budget of 0 weighs a channel so heavily that no saving elsewhere can pay for it.
     """
-    if len(costs) == 1 and limits[0] > 0:
-        single: FloatArray = np.nextafter(costs[0] / limits[0], np.inf)
-        return single
+    if limits.size == 1:
+        return np.ones(1)
     most = cmdp.cost_max / (1.0 - cmdp.discount)
-    floor = np.where(most > 0, 1e-6 * most, 1.0)
-    total: FloatArray = (costs / np.maximum(limits, floor)[:, np.newaxis]).sum(axis=0)
-    return total
+    floor = np.where(most > 0.0, 1e-6 * most, 1.0)
+    prices: FloatArray = 1.0 / np.maximum(limits, floor)
+    return prices
 
 
 def _message(cmdp: CMDP, promisable: BoolArray, rounds: int, converged: bool) -> str:

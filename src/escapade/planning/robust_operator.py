@@ -15,13 +15,14 @@ upper one is a supersolution, ``T y <= y``.  An allowance for rounding moves bot
 outward.
 
 *The shift.*  Adding the middle of that interval after a sweep is exact, so sweeps
-converge at the rate of the span rather than of ``γ``.
+converge at the rate of the span rather than of ``γ``, and never slower than ``γ``.
 
-*Slow mixing.*  When the span shrinks too slowly, the kernel that nature chose is held
-still and its linear system solved: policy iteration for nature, which is sound because
-nature alone chooses.  With actions to choose as well, the policy is held still and
-evaluated against nature to a fraction of the present error, then improved (partial
-policy iteration).  Holding both still and solving is never done: it may cycle.
+*Slow mixing.*  When the span shrinks too slowly, a jump is tried.  For a policy it is
+policy iteration for nature: the kernel that nature chose is held still and its linear
+system solved, which is sound because nature alone chooses.  With actions to choose as
+well, the policy is held still and evaluated against nature to a fraction of the present
+error, then improved (partial policy iteration).  Holding both still and solving is
+never done: it may cycle.  A jump that did not narrow the bounds is taken back.
 """
 
 from __future__ import annotations
@@ -32,17 +33,25 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from escapade.errors import SolverError
+from escapade.errors import refusal
+from escapade.kernels.robust_reduction import average_pairs, select_pairs
 from escapade.model.evaluation import discounted_sums
 from escapade.typing import BoolArray, FloatArray, IntArray
 from escapade.uncertainty.base import Sense, UncertaintySet
 
-__all__ = ["FixedPoint", "RobustOperator", "robust_control", "robust_policy_value"]
+__all__ = [
+    "FixedPoint",
+    "Image",
+    "RobustOperator",
+    "robust_control",
+    "robust_policy_value",
+]
 
 _EPS = float(np.finfo(np.float64).eps)
 _SWEEPS_BEFORE_JUDGING = 4
-_SWEEPS_WORTH_A_SOLVE = 40
-_POLICY_ROUNDS = 1_000
+_SWEEPS_WORTH_A_JUMP = 40
+_MOST_PATIENCE = 4_096
+_EVERY_STATE: BoolArray = np.empty(0, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +76,27 @@ class FixedPoint:
         return float((self.upper - self.lower).max(initial=0.0))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Image:
+    """What one application of an operator to ``x`` tells about its fixed point.
+
+    The fixed point lies between ``tx + below`` and ``tx + above`` on the live states;
+    ``rounding`` is the part of either that stands for rounding.
+    """
+
+    x: FloatArray
+    tx: FloatArray
+    below: float
+    above: float
+    rounding: float
+    pairs: IntArray | None
+
+    @property
+    def width(self) -> float:
+        """Distance between the bounds, the same in every live state."""
+        return self.above - self.below
+
+
 class RobustOperator:
     """The operator for one set, one gain a pair and one way of choosing actions.
 
@@ -89,6 +119,11 @@ class RobustOperator:
     allowed
         ``[pairs]`` mask of the pairs that may be chosen; a state without any is left
         out (its value stays 0 and it bounds nothing).
+    live
+        ``[S]`` mask of the states that are not left out, for a policy.
+    spread
+        ``(n, S)`` sparse; the set is then over ``n`` entries whose values are
+        ``spread @ x``, as for policies with a memory.
     """
 
     def __init__(
@@ -102,6 +137,8 @@ class RobustOperator:
         weights: FloatArray | None = None,
         select: Sense | None = None,
         allowed: BoolArray | None = None,
+        live: BoolArray | None = None,
+        spread: sp.csr_array | None = None,
     ) -> None:
         self.sets = sets
         self.state_ptr = state_ptr
@@ -109,75 +146,95 @@ class RobustOperator:
         self.discount = discount
         self.nature: Sense = nature
         self.weights = weights
-        self.select = select
-        self.allowed = allowed
+        self.spread = spread
         self.n_states = state_ptr.size - 1
-        if allowed is None:
-            self.live = np.ones(self.n_states, dtype=np.bool_)
-        else:
-            self.live = np.add.reduceat(allowed, state_ptr[:-1], dtype=np.int64) > 0
+        self._sign = 1.0 if select == "max" else -1.0
+        self._allowed = _EVERY_STATE if allowed is None else allowed
+        if allowed is not None:
+            live = np.add.reduceat(allowed, state_ptr[:-1], dtype=np.int64) > 0
+        self._live = _EVERY_STATE if live is None else live
         self._q: FloatArray = np.empty(gain.size)
-        self._longest = int(np.diff(sets.row_ptr).max())
+        self._largest = float(np.abs(gain).max(initial=0.0))
+        # roundings in a pair value, the mean over a policy, and the change itself
+        self._roundings = sets.longest_row + 8
+        if spread is not None:
+            self._roundings += int(np.diff(spread.indptr).max(initial=0))
+        if weights is not None:
+            self._roundings += int(np.diff(state_ptr).max(initial=0))
+
+    @property
+    def live(self) -> BoolArray:
+        """Mask ``(S,)`` of the states that are not left out."""
+        if self._live.size:
+            return self._live
+        return np.ones(self.n_states, dtype=np.bool_)
 
     def pair_values(self, x: FloatArray) -> FloatArray:
         """Return ``b + γ extreme P·x`` for every pair (a buffer that is reused)."""
+        values = x if self.spread is None else self.spread @ x
         self._q = self.sets.backup(
-            x, self.gain, self.discount, sense=self.nature, out=self._q
+            values, self.gain, self.discount, sense=self.nature, out=self._q
         )
         return self._q
 
-    def apply(self, x: FloatArray) -> FloatArray:
-        """Return ``T x``; 0 in states that are left out."""
+    def apply(self, x: FloatArray) -> Image:
+        """Apply the operator once; states that are left out get 0."""
         q = self.pair_values(x)
-        starts = self.state_ptr[:-1]
+        tx = np.empty(self.n_states)
+        pairs: IntArray | None = None
         if self.weights is not None:
-            averaged: FloatArray = np.add.reduceat(q * self.weights, starts)
-            return averaged
-        if self.allowed is not None:
-            q[~self.allowed] = np.inf if self.select == "min" else -np.inf
-        reduce = np.minimum if self.select == "min" else np.maximum
-        best: FloatArray = reduce.reduceat(q, starts)
-        best[~self.live] = 0.0
-        return best
-
-    def greedy(self, x: FloatArray) -> IntArray:
-        """Return the first best allowed pair of each state (its first pair if none)."""
-        best = self.apply(x)
-        q = self._q  # apply left the pair values there
-        hits = q == np.repeat(best, np.diff(self.state_ptr))
-        index = np.where(hits, np.arange(q.size), q.size)
-        first: IntArray = np.minimum.reduceat(index, self.state_ptr[:-1])
-        chosen: IntArray = np.where(self.live, first, self.state_ptr[:-1])
-        return chosen
-
-    def bounds(self, x: FloatArray, tx: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return certified bounds on the fixed point from one application."""
+            low, high, size = average_pairs(
+                self.state_ptr, q, self.weights, self._live, x, tx
+            )
+        else:
+            pairs = np.empty(self.n_states, dtype=np.int64)
+            low, high, size = select_pairs(
+                self.state_ptr, q, self._allowed, self._sign, x, tx, pairs
+            )
         factor = self.discount / (1.0 - self.discount)
-        change = (tx - x)[self.live]
-        scale = float(np.abs(self.gain).max(initial=0.0) + 2.0 * np.abs(x).max())
-        rounding = (self._longest + 8) * _EPS * scale / (1.0 - self.discount)
-        if change.size == 0:
-            return tx, tx
-        low = factor * float(change.min()) - rounding
-        high = factor * float(change.max()) + rounding
-        return tx + low, tx + high
+        shift = factor * max(abs(low), abs(high))
+        scale = self._largest + 2.0 * size + shift
+        rounding = self._roundings * _EPS * scale / (1.0 - self.discount)
+        return Image(
+            x=x,
+            tx=tx,
+            below=factor * low - rounding,
+            above=factor * high + rounding,
+            rounding=rounding,
+            pairs=pairs,
+        )
+
+    def middle(self, image: Image) -> FloatArray:
+        """Return the middle of the bounds; 0 in states that are left out."""
+        values = image.tx + 0.5 * (image.below + image.above)
+        if self._live.size:
+            values[~self._live] = 0.0
+        return values
 
     def nature_solved(self, x: FloatArray, precision: float) -> FloatArray:
         """Return the value of the policy under the kernel that is extreme at ``x``."""
         assert self.weights is not None
-        kernel = self.sets.worst_kernel(x, sense=self.nature)
+        values = x if self.spread is None else self.spread @ x
         matrix = sp.csr_array(
-            (kernel, self.sets.successor, self.sets.row_ptr),
-            shape=(self.gain.size, self.n_states),
+            (
+                self.sets.worst_kernel(values, sense=self.nature),
+                self.sets.successor,
+                self.sets.row_ptr,
+            ),
+            shape=(self.gain.size, values.size),
         )
+        if self.spread is not None:
+            matrix = sp.csr_array(matrix @ self.spread)
+        weights = self.weights
+        if self._live.size:
+            weights = weights * np.repeat(self._live, np.diff(self.state_ptr))
         mixing = sp.csr_array(
-            (self.weights, np.arange(self.gain.size), self.state_ptr),
+            (weights, np.arange(self.gain.size), self.state_ptr),
             shape=(self.n_states, self.gain.size),
         )
-        gain = np.add.reduceat(self.gain * self.weights, self.state_ptr[:-1])
         solved, _, _ = discounted_sums(
             sp.csr_array(mixing @ matrix),
-            gain[:, np.newaxis],
+            (mixing @ self.gain)[:, np.newaxis],
             self.discount,
             precision,
             strict=False,  # the bounds judge the answer
@@ -186,7 +243,7 @@ class RobustOperator:
         return value
 
     def for_pairs(self, pairs: IntArray) -> RobustOperator:
-        """Return the operator of the policy that takes ``pairs``."""
+        """Return the operator of the policy that takes ``pairs`` in the live states."""
         weights = np.zeros(self.gain.size)
         weights[pairs] = 1.0
         return RobustOperator(
@@ -196,7 +253,13 @@ class RobustOperator:
             self.discount,
             nature=self.nature,
             weights=weights,
+            live=self._live if self._live.size else None,
+            spread=self.spread,
         )
+
+
+_Goal = Callable[[FloatArray], float]
+_Jump = Callable[[Image, float], tuple[FloatArray, int]]
 
 
 def robust_policy_value(
@@ -207,18 +270,12 @@ def robust_policy_value(
     max_iterations: int = 100_000,
 ) -> FixedPoint:
     """Bound the fixed point of a policy's operator."""
-    goal = _goal(precision)
-    x, tx, iterations, method = _descend(
-        operator, _first(operator, guess), goal, max_iterations
+    goal = _relative(precision)
+    image, iterations, jumps = _iterate(
+        operator, _first(operator, guess), goal, max_iterations, _nature(operator)
     )
-    lower, upper = operator.bounds(x, tx)
-    return FixedPoint(
-        lower=lower,
-        upper=upper,
-        converged=bool(float((upper - lower).max()) <= goal(tx)),
-        iterations=iterations,
-        method=method,
-    )
+    method = "nature's policy iteration" if jumps else "sweeps"
+    return _fixed_point(operator, image, goal, iterations, method)
 
 
 def robust_control(
@@ -233,116 +290,117 @@ def robust_control(
     ``upper`` (``lower`` when actions maximise) is attained by the returned pairs: it is
     a supersolution of the operator of that very policy.
     """
-    goal = _goal(precision)
-    live = operator.live
-    x = _first(operator, guess)
-    tx = operator.apply(x)
-    iterations = 1
-    method = "sweeps"
-    spans: list[float] = []
-    best: tuple[float, FloatArray, FloatArray] | None = None
-    stalled = 0
-    for _ in range(_POLICY_ROUNDS):
-        lower, upper = operator.bounds(x, tx)
-        width = float((upper - lower)[live].max(initial=0.0))
-        if best is None or width < best[0]:
-            best = (width, x, tx)
-            stalled = 0
-        else:
-            stalled += 1
-        if width <= goal(tx) or stalled > 8 or iterations >= max_iterations:
+    goal = _relative(precision)
+
+    def evaluate_policy(image: Image, aim: float) -> tuple[FloatArray, int]:
+        assert image.pairs is not None
+        policy = operator.for_pairs(image.pairs)
+        enough = max(aim, 0.1 * image.width)
+        inner, used, _ = _iterate(
+            policy,
+            operator.middle(image),
+            lambda _: enough,
+            max_iterations,
+            _nature(policy),
+        )
+        return policy.middle(inner), used
+
+    image, iterations, jumps = _iterate(
+        operator, _first(operator, guess), goal, max_iterations, evaluate_policy
+    )
+    method = "partial policy iteration" if jumps else "sweeps"
+    return _fixed_point(operator, image, goal, iterations, method)
+
+
+def _nature(operator: RobustOperator) -> _Jump:
+    """Return the jump of a policy's operator: solve the kernel that nature chose."""
+
+    def solve(image: Image, aim: float) -> tuple[FloatArray, int]:
+        size = max(1.0, float(np.abs(image.tx).max(initial=0.0)))
+        precision = max(0.05 * aim / size, 1e-13)
+        return operator.nature_solved(operator.middle(image), precision), 1
+
+    return solve
+
+
+def _iterate(
+    operator: RobustOperator,
+    x: FloatArray,
+    goal: _Goal,
+    max_iterations: int,
+    jump: _Jump,
+) -> tuple[Image, int, int]:
+    """Sweep, and jump where sweeps are slow, until the bounds are within ``goal``.
+
+    Returns the image with the narrowest bounds, the iterations and the jumps made.
+    """
+    best = operator.apply(x)
+    iterations, jumps, quiet = 1, 0, 0
+    patience = _SWEEPS_BEFORE_JUDGING
+    widths = [best.width]
+    while iterations < max_iterations:
+        aim = goal(best.tx)
+        # below a few roundings the bounds cannot be narrowed
+        if best.width <= aim or best.width <= 3.0 * best.rounding or quiet > 8:
             break
-        spans.append(width)
-        if _too_slow(spans, goal(tx)):
-            method = "partial policy iteration"
-            policy = operator.for_pairs(operator.greedy(x))
-            inner = max(goal(tx), 0.1 * width)
-            x, _, used, _ = _descend(
-                policy, (lower + upper) / 2, _constant(inner), max_iterations
-            )
-            x[~live] = 0.0
+        jumped = len(widths) >= patience and _too_slow(widths, aim)
+        if jumped:
+            x, used = jump(best, aim)
             iterations += used
-            spans.clear()
+            jumps += 1
+            widths.clear()
         else:
-            x = (lower + upper) / 2
-            x[~live] = 0.0
-        tx = operator.apply(x)
+            x = operator.middle(best)
+        image = operator.apply(x)
         iterations += 1
-    assert best is not None
-    _, x, tx = best
-    pairs = operator.greedy(x)
-    lower, upper = operator.bounds(x, tx)
+        if image.width < best.width:
+            best, quiet = image, 0
+            widths.append(image.width)
+        elif jumped:  # take it back, and be slower to try again
+            patience = min(2 * patience, _MOST_PATIENCE)
+            widths.append(best.width)
+        else:  # rounding alone can do this
+            quiet += 1
+    return best, iterations, jumps
+
+
+def _too_slow(widths: list[float], goal: float) -> bool:
+    """Tell whether a jump would pay, from how fast the span has shrunk."""
+    back = min(len(widths), _SWEEPS_BEFORE_JUDGING)
+    rate = (widths[-1] / widths[-back]) ** (1.0 / (back - 1))
+    if goal <= 0.0 or rate >= 1.0:
+        return True
+    return bool(np.log(goal / widths[-1]) / np.log(rate) > _SWEEPS_WORTH_A_JUMP)
+
+
+def _fixed_point(
+    operator: RobustOperator, image: Image, goal: _Goal, iterations: int, method: str
+) -> FixedPoint:
+    lower, upper = image.tx + image.below, image.tx + image.above
+    if operator._live.size:
+        lower[~operator._live] = upper[~operator._live] = 0.0
     return FixedPoint(
         lower=lower,
         upper=upper,
-        converged=best[0] <= goal(tx),
+        converged=bool(
+            image.width <= goal(image.tx) or image.width <= 3.0 * image.rounding
+        ),
         iterations=iterations,
         method=method,
-        pairs=pairs,
+        pairs=image.pairs,
     )
 
 
-def _descend(
-    operator: RobustOperator,
-    x: FloatArray,
-    goal: Callable[[FloatArray], float],
-    max_iterations: int,
-) -> tuple[FloatArray, FloatArray, int, str]:
-    """Iterate a policy's operator until its bounds are within ``goal`` of each other.
-
-    Returns the best point, its image, the iterations used and the method.
-    """
-    tx = operator.apply(x)
-    best = (np.inf, x, tx)
-    iterations, stalled = 1, 0
-    method = "sweeps"
-    spans: list[float] = []
-    while True:
-        lower, upper = operator.bounds(x, tx)
-        width = float((upper - lower).max())
-        if width < 0.999 * best[0]:
-            best = (width, x, tx)
-            stalled = 0
-        else:
-            stalled += 1
-        if width <= goal(tx) or stalled > 8 or iterations >= max_iterations:
-            return best[1], best[2], iterations, method
-        spans.append(width)
-        middle = (lower + upper) / 2
-        if _too_slow(spans, goal(tx)):
-            method = "nature's policy iteration"
-            tolerance = 0.05 * goal(tx) / max(1.0, float(np.abs(tx).max()))
-            x = operator.nature_solved(middle, max(tolerance, 1e-12))
-            spans.clear()
-        else:
-            x = middle
-        tx = operator.apply(x)
-        iterations += 1
-
-
-def _too_slow(spans: list[float], goal: float) -> bool:
-    """Tell whether a linear solve would pay, from how fast the span has shrunk."""
-    if len(spans) < _SWEEPS_BEFORE_JUDGING or goal <= 0:
-        return False
-    rate = (spans[-1] / spans[-_SWEEPS_BEFORE_JUDGING]) ** (
-        1.0 / (_SWEEPS_BEFORE_JUDGING - 1)
-    )
-    if rate >= 1.0:
-        return True
-    return bool(np.log(goal / spans[-1]) / np.log(rate) > _SWEEPS_WORTH_A_SOLVE)
-
-
-def _constant(goal: float) -> Callable[[FloatArray], float]:
-    return lambda _: goal
-
-
-def _goal(precision: float) -> Callable[[FloatArray], float]:
+def _relative(precision: float) -> _Goal:
     return lambda x: precision * max(1.0, float(np.abs(x).max(initial=0.0)))
 
 
 def _first(operator: RobustOperator, guess: FloatArray | None) -> FloatArray:
     if guess is None:
         return np.zeros(operator.n_states)
-    if guess.shape != (operator.n_states,) or not np.isfinite(guess).all():
-        raise SolverError("a first guess must be finite and have one entry a state")
-    return np.array(guess, dtype=np.float64)
+    first = np.array(guess, dtype=np.float64)
+    if first.shape != (operator.n_states,):
+        raise refusal("guess", f"shape ({operator.n_states},)", f"shape {first.shape}")
+    # states that were left out before may be live now
+    first[~(np.isfinite(first) & operator.live)] = 0.0
+    return first
