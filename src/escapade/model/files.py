@@ -134,7 +134,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not zipfile.is_zipfile(path):
         path.open("rb").close()  # a missing file says so itself
         raise ValueError("it is no npz archive")
-    with np.load(path, allow_pickle=False) as archive:
+    # NumPy leaves a file that it opened itself open if the archive is damaged
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         header = json.loads(np.asarray(archive["header"]).tobytes().decode())
         arrays = {name: archive[name] for name in _ARRAYS}
         if "coordinates" in archive:
