@@ -12,16 +12,25 @@ PIP := $(PY) -m pip --disable-pip-version-check
 # Chosen in this order; `make PYTHON=/usr/bin/python3.12 test` chooses otherwise.
 PYTHON ?= python3 python3.11 python3.12 python3.13 python3.14 python
 
-# Two stages of one environment: what running needs, what developing needs.
+# Stages of one environment: what running needs, what developing needs, and what only
+# some tests and the benchmarks need.
 RUN := $(VENV)/.ready-to-run
 DEV := $(VENV)/.ready-to-develop
+EXTRAS := $(VENV)/.ready-for-all-tests
 BENCHMARK := $(VENV)/.ready-to-benchmark
+
+# PyTorch is pinned but not locked: its archives differ by machine, and so do their
+# hashes.  `make TORCH=torch==2.13.0+cu130 test-all` chooses another build.
+TORCH ?= torch==2.13.0
+
+# Tests of one file stay in one process, for they share compiled kernels.
+PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile
 
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check format format-check lint types layers docs \
+.PHONY: help demo test test-all test-rest check format format-check lint types layers docs \
 	paper-map coverage benchmark build lock clean
 
 help: ## list the recipes
@@ -30,11 +39,13 @@ help: ## list the recipes
 demo: $(RUN) ## solve the paper's Example 2 and print value, cost and budget
 	@$(BIN)/escapade demo
 
-test: $(DEV) ## run the tests (all but the slow ones)
-	$(PY) -m pytest -m "not slow"
+test: $(DEV) ## run the tests, but for the slow ones and those that need PyTorch
+	$(PYTEST) -m "not slow and not torch"
 
-test-all: $(DEV) ## run all tests, the slow ones too
-	$(PY) -m pytest
+test-all: test test-rest ## run all tests
+
+test-rest: $(EXTRAS) ## run the tests that `make test` leaves out
+	$(PYTEST) -m "slow or torch"
 
 check: format-check lint types layers test docs paper-map ## everything that must hold before a commit lands
 
@@ -60,8 +71,8 @@ docs: $(DEV) ## build the documentation into site/, strictly
 paper-map: $(DEV) ## does each row of docs/paper-map.md point to code and a test
 	$(PY) scripts/check_paper_map.py
 
-coverage: $(DEV) ## lines tested, kernels included (compilation is off, so this is slow)
-	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m "not slow" --cov --cov-report=term-missing:skip-covered
+coverage: $(EXTRAS) ## lines tested, kernels included (compilation is off, so this is slow)
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow" --cov --cov-report=term-missing:skip-covered
 
 benchmark: $(BENCHMARK) ## run the benchmarks beside other libraries
 	$(PY) benchmarks/plain_backup.py
@@ -122,6 +133,11 @@ $(RUN): $(PY) requirements.lock pyproject.toml
 $(DEV): $(PY) requirements-dev.lock pyproject.toml
 	$(call install,requirements-dev.lock)
 	@touch $(RUN) $@
+
+$(EXTRAS): $(DEV)
+	@echo "Installing $(TORCH) into $(VENV)"
+	@$(PIP) install --quiet "$(TORCH)"
+	@touch $@
 
 $(BENCHMARK): $(DEV) requirements-benchmark.lock
 	$(call install,requirements-benchmark.lock)
