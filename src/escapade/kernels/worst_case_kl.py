@@ -33,7 +33,11 @@ from escapade.kernels.compilation import compiled, compiled_parallel
 __all__ = ["kl_backup", "kl_backup_threads", "kl_kernel"]
 
 _STEP = 1e-3
-"""Newton stops after a relative step this small; the error is then its square."""
+"""Newton stops after a relative step this small; the error is then its square, and the
+error of the bound, which is flat there, the square of that."""
+
+_FINE_STEP = 1e-8
+"""The same where the row itself is wanted, whose entropy is not flat."""
 
 _ROUNDS = 100
 """Far above what bracketed Newton needs; a cap, since any ν is a valid bound."""
@@ -60,10 +64,11 @@ def _entropy(p, d, n, u):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _kl_row(p, z, n, best, rho, warm):  # type: ignore[no-untyped-def]
+def _kl_row(p, z, n, best, rho, step):  # type: ignore[no-untyped-def]
     """Row of `p`, `z` `[≥n]` (z is overwritten by z − mean), `best` the largest value.
 
-    Returns an upper bound on the maximum, and ``u``, ``s``, ``f`` at the answer.
+    Newton stops after a relative step of ``step``.  Returns an upper bound on the
+    maximum, and ``u``, ``s``, ``f`` at the answer.
     """
     mean = 0.0
     low = best
@@ -91,13 +96,11 @@ def _kl_row(p, z, n, best, rho, warm):  # type: ignore[no-untyped-def]
         if f <= rho:
             value = mean - spread * math.expm1(log_sum - rho)
             return min(best, value + slack), u_max, np.inf, f
-    s = warm
-    if not 0.0 < s < np.inf:
-        u = math.sqrt(2.0 * rho / m2) if m2 > 0.0 else u_max
-        skew = 2.0 / 3.0 * u * m3 / m2 if m2 > 0.0 else 0.0
-        if skew > -0.5:
-            u /= 1.0 + skew
-        s = u * spread
+    u = math.sqrt(2.0 * rho / m2) if m2 > 0.0 else u_max
+    skew = 2.0 / 3.0 * u * m3 / m2 if m2 > 0.0 else 0.0
+    if skew > -0.5:
+        u /= 1.0 + skew
+    s = u * spread
     target = math.sqrt(rho)
     below = 0.0
     above = np.inf
@@ -117,7 +120,7 @@ def _kl_row(p, z, n, best, rho, warm):  # type: ignore[no-untyped-def]
             new = 0.5 * (below + above) if above < np.inf else 2.0 * s
             move = new - s
         s = new
-        if abs(move) <= _STEP * s:
+        if abs(move) <= step * s:
             break
     u = -math.expm1(-s) * u_max
     if u <= 0.0:
@@ -167,7 +170,6 @@ def _kl_rows(
     gamma,
     v,
     sign,
-    warm,
     out,
 ):  # type: ignore[no-untyped-def]
     """Rows `first` to `last`; see :func:`kl_backup` for the shapes."""
@@ -180,10 +182,7 @@ def _kl_rows(
         n, best = _row_values(
             row, seen_ptr, seen, nominal, unseen_ptr, unseen, everywhere, v, sign, z, p
         )
-        begin = warm[row] if warm.size else 0.0
-        worst, _, s, _ = _kl_row(p, z, n, best, rho[row], begin)
-        if warm.size:
-            warm[row] = s
+        worst, _, _, _ = _kl_row(p, z, n, best, rho[row], _STEP)
         worst *= sign
         out[row] = immediate[row] + gamma * worst if immediate.size else worst
 
@@ -201,14 +200,13 @@ def kl_backup(
     gamma,
     v,
     sign,
-    warm,
     out,
 ):  # type: ignore[no-untyped-def]
     """`out`: `[N]` = immediate `[N]` (or `[0]`: none) + γ · worst of P·v, v `[S]`.
 
     `seen_ptr`: `[N+1]`, `seen`, `nominal`: `[nnz]` entries of positive mass;
-    `unseen_ptr`: `[N+1]` or `[0]`, `unseen`: the others; `rho`: `[N]`; `warm`: `[N]`
-    multipliers of the last call, overwritten, or `[0]`; ``sign`` 1: max, −1: min.
+    `unseen_ptr`: `[N+1]` or `[0]`, `unseen`: the others; `rho`: `[N]`; ``sign`` 1:
+    maximum, −1: minimum.
     """
     _kl_rows(
         0,
@@ -224,7 +222,6 @@ def kl_backup(
         gamma,
         v,
         sign,
-        warm,
         out,
     )
 
@@ -242,7 +239,6 @@ def kl_backup_threads(
     gamma,
     v,
     sign,
-    warm,
     out,
     chunks,
 ):  # type: ignore[no-untyped-def]
@@ -264,7 +260,6 @@ def kl_backup_threads(
             gamma,
             v,
             sign,
-            warm,
             out,
         )
 
@@ -273,8 +268,8 @@ def kl_backup_threads(
 def kl_kernel(row_ptr, successor, nominal, rho, v, sign, out):  # type: ignore[no-untyped-def]
     """`out`: `[nnz]` a kernel that attains the worst case, zeros of `nominal` included.
 
-    Newton is followed by a scaling into the set: the row is moved towards the nominal
-    until its relative entropy is within `rho` `[N]`.
+    What is left of rounding is mended by mixing a row with the nominal one until its
+    relative entropy, which is convex, is within `rho` `[N]`.
     """
     for row in range(row_ptr.size - 1):
         first = row_ptr[row]
@@ -305,7 +300,7 @@ def kl_kernel(row_ptr, successor, nominal, rho, v, sign, out):  # type: ignore[n
                 out[first + k] = 0.0
             out[first + at] = 1.0
             continue
-        _, u, s, f = _kl_row(compact_p, compact_z, seen, best, rho[row], 0.0)
+        _, u, s, f = _kl_row(compact_p, compact_z, seen, best, rho[row], _FINE_STEP)
         if u == 0.0:  # nothing to gain, or nothing allowed
             for k in range(n):
                 out[first + k] = p[k]
@@ -318,3 +313,7 @@ def kl_kernel(row_ptr, successor, nominal, rho, v, sign, out):  # type: ignore[n
         for k in range(n):
             out[first + k] *= keep / total
         out[first + at] += 1.0 - keep
+        if s < np.inf and f > rho[row]:
+            inward = rho[row] / f
+            for k in range(n):
+                out[first + k] = inward * out[first + k] + (1.0 - inward) * p[k]

@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, rel_entr, xlogy
 
 from escapade.errors import refusal
 from escapade.typing import ArrayLike, FloatArray, IntArray
@@ -231,7 +231,8 @@ def kt_excess(
     r"""Return :math:`R(N) = \sum_i N_i \ln(N_i/n) - \ln \mathrm{KT}(N)`, at least 0."""
     N = _counts(counts)
     n = _row_sums(N, row_ptr)
-    likelihood = _row_sums(xlogy(N, N), row_ptr) - xlogy(n, n)
+    terms: FloatArray = np.asarray(xlogy(N, N), dtype=np.float64)
+    likelihood = _row_sums(terms, row_ptr) - xlogy(n, n)
     mixture = log_kt(N, row_ptr, support_size=support_size)
     result: FloatArray = np.maximum(likelihood - mixture, 0.0)
     return result
@@ -259,9 +260,7 @@ def relative_entropy(p: ArrayLike, q: ArrayLike, row_ptr: IntArray) -> FloatArra
     r"""Return :math:`\mathrm{KL}(p \| q) = \sum_i p_i \ln(p_i/q_i)` of each row."""
     P = np.asarray(p, dtype=np.float64)
     Q = np.asarray(q, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        terms = np.where(P > 0.0, P * (np.log(np.maximum(P, 1e-300)) - np.log(Q)), 0.0)
-    result: FloatArray = np.maximum(_row_sums(terms, row_ptr), 0.0)
+    result: FloatArray = np.maximum(_row_sums(rel_entr(P, Q), row_ptr), 0.0)
     return result
 
 

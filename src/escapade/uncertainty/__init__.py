@@ -7,6 +7,7 @@ says what every set can do.
 
 from escapade.uncertainty.base import Sense, UncertaintySet
 from escapade.uncertainty.interval import Interval
+from escapade.uncertainty.kl_ball import KLBall
 from escapade.uncertainty.l1_ball import L1Ball
 
-__all__ = ["Interval", "L1Ball", "Sense", "UncertaintySet"]
+__all__ = ["Interval", "KLBall", "L1Ball", "Sense", "UncertaintySet"]
