@@ -4,10 +4,11 @@ Two kinds of things, loaded when they are first used:
 
 - Hypothesis strategies that draw small problems, policies, budgets and transitions near
   a problem: :mod:`escapade.testing.strategies`.  They need the extra ``testing``.
-- Conformance suites that hold an object to what this library promises of its kind.
-  ``check_solver`` and ``check_env`` need nothing besides the library, work under any
-  test runner, and raise :class:`AssertionError` with the law that was broken, the
-  instance on which it was broken and the numbers.
+- Conformance suites that hold an object to what this library promises of its kind:
+  ``check_solver``, ``check_env``, ``check_uncertainty_set``.  They need nothing besides
+  the library, work under any test runner, and raise :class:`AssertionError` with the
+  law that was broken, what it was broken on and the numbers.  ``instances`` and
+  ``reference_optimum`` are what solvers are judged by.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from escapade.testing.environments import check_env
     from escapade.testing.instances import Instance, instances
     from escapade.testing.reference import Reference, reference_optimum
-    from escapade.testing.solvers import check_solver
+    from escapade.testing.relabelling import relabelled, relabelled_policy
+    from escapade.testing.solvers import check_solution, check_solver
     from escapade.testing.strategies import (
         budgets,
         cmdps,
@@ -27,19 +29,24 @@ if TYPE_CHECKING:
         kernels,
         policies,
     )
+    from escapade.testing.uncertainty import check_uncertainty_set
 
 __all__ = [
     "Instance",
     "Reference",
     "budgets",
     "check_env",
+    "check_solution",
     "check_solver",
+    "check_uncertainty_set",
     "cmdps",
     "distributions",
     "instances",
     "kernels",
     "policies",
     "reference_optimum",
+    "relabelled",
+    "relabelled_policy",
 ]
 
 _MODULE_OF = {
@@ -47,13 +54,17 @@ _MODULE_OF = {
     "Reference": "reference",
     "budgets": "strategies",
     "check_env": "environments",
+    "check_solution": "solvers",
     "check_solver": "solvers",
+    "check_uncertainty_set": "uncertainty",
     "cmdps": "strategies",
     "distributions": "strategies",
     "instances": "instances",
     "kernels": "strategies",
     "policies": "strategies",
     "reference_optimum": "reference",
+    "relabelled": "relabelling",
+    "relabelled_policy": "relabelling",
 }
 
 if not TYPE_CHECKING:  # a type checker must see that other names do not exist

@@ -149,9 +149,7 @@ def policies(
 
 
 @st.composite
-def budgets(
-    draw: st.DrawFn, cmdp: CMDP, *, feasible: bool | None = None
-) -> FloatArray:
+def budgets(draw: st.DrawFn, cmdp: CMDP, *, feasible: bool | None = None) -> FloatArray:
     """Draw budgets for ``cmdp``, one a channel.
 
     With ``feasible=None`` they are anywhere between nothing and the largest cost that
