@@ -4,13 +4,15 @@ A solver of the constrained problem ends with two claims, an occupancy ``f`` and
 multipliers ``λ``.  Neither is believed.
 
 - ``f`` implies the policy ``π(a | s) = f(s, a) / Σ_b f(s, b)`` (where ``f`` never goes,
-  the pair that is best at the prices ``λ``), and the policy is evaluated afresh.
-- Where it is not certain to keep a budget, it is mixed, as an occupancy, with the
-  policy that :mod:`escapade.planning.feasibility` found to keep every budget with room
-  to spare: just enough for the certificate, which costs about as much value as the
-  evaluation is uncertain.  Without such room (the budget is the least that can be
-  reached) the excess is stated as a residual, and its price ``λ · excess`` is taken off
-  the lower bound.
+  the pair that is best at the prices ``λ``), and the policy is evaluated afresh.  Pairs
+  that cost anything where a budget is 0 are left out: no weight on them is too small.
+- Where the policy is not certain to keep a budget, it is mixed, as an occupancy, with
+  one that keeps every budget with room to spare: just enough for the certificate.  The
+  partner is the policy that is best at a multiple of the prices, since the mixture then
+  loses no more than that multiple of what it saves; if that has no room, the policy
+  that :mod:`escapade.planning.feasibility` found.  Without any room (the budget is the
+  least that can be reached) the excess is stated as a residual, and its price
+  ``λ · excess`` is taken off the lower bound.
 - ``λ`` bounds the optimum from above by dynamic programming (weak duality).
 
 However wrong the solver was, the answer is a policy within the budgets and an interval
@@ -20,15 +22,20 @@ around the optimum; a good solver only makes it narrow.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from escapade.model.cmdp import CMDP
-from escapade.model.evaluation import evaluate, occupancy
+from escapade.model.evaluation import discounted_sums, occupancy, policy_matrix
 from escapade.model.policy import Policy
 from escapade.planning.feasibility import Closest, cost_scales, least_costs
-from escapade.planning.oracle import Oracle, evaluation_precision, lagrangian_bound
+from escapade.planning.oracle import (
+    Oracle,
+    evaluation_precision,
+    lagrangian_bound,
+)
 from escapade.planning.solution import STATUS_ADVICE, Solution, Status
 from escapade.typing import FloatArray, IntArray
 
@@ -36,7 +43,8 @@ __all__ = ["Claim", "certified", "infeasible"]
 
 _TRACE = 1e-12  # share of all visits below which a solver's number is noise
 _ROUNDING = 1e-9  # excess, relative to the largest cost, that passes for rounding
-_REPAIRS = 5
+_REPAIRS = 4  # mixtures to try with each partner, the share fourfold each time
+_PRICIER = (2.0, 32.0)  # multiples of the prices at which partners are sought
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,8 +75,18 @@ class _Judged:
     policy: Policy
     value: float
     costs: FloatArray
-    error: float
+    value_error: float
+    cost_errors: FloatArray
     excess: FloatArray  # certified: no budget is exceeded by more than this
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Partner:
+    """What to mix a policy with that exceeds a budget."""
+
+    visits: FloatArray
+    costs: FloatArray
+    cost_errors: FloatArray
 
 
 def certified(
@@ -84,9 +102,9 @@ def certified(
     cmdp = oracle.cmdp
     multipliers = np.maximum(claim.multipliers, 0.0)
     upper, column = lagrangian_bound(oracle, multipliers)
-    judged = _within_budgets(oracle, claim.visits, closest, column.pairs)
+    judged = _within_budgets(oracle, claim.visits, closest, multipliers, column.pairs)
     excess = np.maximum(judged.excess, 0.0)
-    lower = judged.value - judged.error - float(multipliers @ excess)
+    lower = judged.value - judged.value_error - float(multipliers @ excess)
     gap = upper - lower
     status: Status
     if gap <= precision * max(1.0, abs(judged.value)):
@@ -113,7 +131,7 @@ def certified(
         solver=solver,
         residuals={
             "budget": float(excess.max()),
-            "evaluation": judged.error,
+            "evaluation": max(judged.value_error, float(judged.cost_errors.max())),
             "slackness": float(
                 np.abs(multipliers * (cmdp.budget - judged.costs)).max()
             ),
@@ -158,44 +176,87 @@ def _within_budgets(
     oracle: Oracle,
     visits: FloatArray | None,
     closest: Closest,
+    multipliers: FloatArray,
     elsewhere: IntArray,
 ) -> _Judged:
     """Return the policy of ``visits``, moved as far as its certificate demands."""
     cmdp = oracle.cmdp
-    safe: FloatArray | None = None
     if visits is None:
-        visits = safe = closest.visits(oracle)
-    judged = _judge(cmdp, visits, elsewhere)
-    margin = max(column.error for column in closest.columns)
-    # the mixture will be evaluated with an error like that of this policy
-    room = cmdp.budget - closest.costs - 2.0 * (margin + judged.error)
-    for _ in range(_REPAIRS):
-        over = judged.excess > 0.0
-        if not over.any():
-            return judged
-        if (room[over] <= 0.0).any():
-            break
-        if safe is None:
-            safe = closest.visits(oracle)
-        needed = judged.excess[over] + judged.error
-        share = min(1.0, float((needed / (needed + room[over])).max()))
-        own = occupancy(cmdp, judged.policy, precision=evaluation_precision(cmdp))
-        judged = _judge(cmdp, (1.0 - share) * own + share * safe, elsewhere)
-    if (judged.excess <= _ROUNDING * cost_scales(cmdp)).all():
+        visits = closest.visits(oracle)
+    judged = first = _judge(cmdp, visits, elsewhere)
+    if not (judged.excess > 0.0).any():
         return judged
+    own = occupancy(cmdp, first.policy, precision=evaluation_precision(cmdp))
+    for partner in _partners(oracle, closest, multipliers, first.excess > 0.0):
+        # the mixture will be evaluated with errors like those of these two
+        errors = first.cost_errors + partner.cost_errors
+        room = cmdp.budget - partner.costs - 2.0 * errors
+        over = first.excess > 0.0
+        if (room[over] <= 0.0).any():
+            continue
+        needed = first.excess[over] + first.cost_errors[over]
+        for attempt in range(_REPAIRS):
+            share = float((4**attempt * needed / (needed + room[over])).max())
+            if share > 1.0:
+                break
+            mixture = (1.0 - share) * own + share * partner.visits
+            judged = _judge(cmdp, mixture, elsewhere)
+            if not (judged.excess > 0.0).any():
+                return judged
+    if (first.excess <= _ROUNDING * cost_scales(cmdp)).all():
+        return first
     return _judge(cmdp, closest.visits(oracle), elsewhere)
 
 
+def _partners(
+    oracle: Oracle,
+    closest: Closest,
+    multipliers: FloatArray,
+    over: np.ndarray[tuple[int], np.dtype[np.bool_]],
+) -> Iterator[_Partner]:
+    """Offer policies to mix with: cheap to give way to first, sure to do last."""
+    cmdp = oracle.cmdp
+    scales = cost_scales(cmdp) * (1.0 - cmdp.discount)
+    for factor in _PRICIER:
+        # a price that was 0 becomes one that little but ties can feel
+        least = np.where(over, 1e-6 * factor * cmdp.reward_max / scales, 0.0)
+        column = oracle.best(np.maximum(factor * multipliers, least))
+        yield _Partner(
+            visits=oracle.visits(column),
+            costs=column.costs,
+            cost_errors=column.cost_errors,
+        )
+    yield _Partner(
+        visits=closest.visits(oracle),
+        costs=closest.costs,
+        cost_errors=np.max([column.cost_errors for column in closest.columns], axis=0),
+    )
+
+
 def _judge(cmdp: CMDP, visits: FloatArray, elsewhere: IntArray) -> _Judged:
+    """Evaluate the policy of ``visits``, with an error for each number."""
     policy = _policy(cmdp, visits, elsewhere)
-    found = evaluate(cmdp, policy, precision=evaluation_precision(cmdp))
-    costs = found.start_costs
+    weights = policy.pair_weights(cmdp)
+    matrix = policy_matrix(cmdp, weights)
+    gains = np.vstack([cmdp.reward, cmdp.cost]) * weights
+    sums, errors = np.empty(len(gains)), np.empty(len(gains))
+    for i, gain in enumerate(np.add.reduceat(gains, cmdp.state_ptr[:-1], axis=1)):
+        solution, errors[i], _ = discounted_sums(
+            matrix,
+            gain[:, np.newaxis],
+            cmdp.discount,
+            evaluation_precision(cmdp),
+            strict=False,  # the answer is judged by the error that it has
+            mixed=cmdp.n_actions,
+        )
+        sums[i] = cmdp.start @ solution[:, 0]
     return _Judged(
         policy=policy,
-        value=found.start_value,
-        costs=costs,
-        error=found.error,
-        excess=costs + found.error - cmdp.budget,
+        value=float(sums[0]),
+        costs=sums[1:],
+        value_error=float(errors[0]),
+        cost_errors=errors[1:],
+        excess=sums[1:] + errors[1:] - cmdp.budget,
     )
 
 
@@ -203,6 +264,7 @@ def _policy(cmdp: CMDP, visits: FloatArray, elsewhere: IntArray) -> Policy:
     """Return the policy of an occupancy; ``elsewhere`` where it never goes."""
     least = _TRACE / (1.0 - cmdp.discount)
     kept = np.where(visits > least, visits, 0.0)
+    kept[(cmdp.cost[cmdp.budget == 0.0] > 0.0).any(axis=0)] = 0.0
     totals = np.add.reduceat(kept, cmdp.state_ptr[:-1])
     seen = totals > 0.0
     weights = kept / np.where(seen, totals, 1.0)[cmdp.pair_state]

@@ -163,7 +163,8 @@ def _secant(
         if upper - crossing <= precision * max(1.0, abs(crossing)):
             break
         line = column.value + price[0] * (budget - float(column.costs[0]))
-        if line - crossing <= 8.0 * _EPS * abs(crossing):  # no new line rises above
+        noise = _noise(within, price) + _noise(beyond, price) + _noise(column, price)
+        if line - crossing <= noise:  # no new line rises above
             break
         if column.costs[0] <= budget:
             within = column
@@ -179,6 +180,12 @@ def _secant(
         multipliers=best[1],
         stopped=stopped,
     )
+
+
+def _noise(column: Column, price: FloatArray) -> float:
+    """Bound the error of a column's line, rounding in its use included."""
+    size = abs(column.value) + float(price @ column.costs)
+    return column.value_error + float(price @ column.cost_errors) + 8.0 * _EPS * size
 
 
 def _generate(

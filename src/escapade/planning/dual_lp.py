@@ -103,7 +103,7 @@ class DualLP:
 
 
 def dual_program(cmdp: CMDP) -> LinearProgram:
-    """Write the program, negated: values first, one a state, then one price a budget."""
+    """Write the program, negated: values, one a state, then prices, one a budget."""
     n_states, n_costs = cmdp.n_states, cmdp.n_costs
     free = np.full(n_states, -np.inf)
     return LinearProgram(

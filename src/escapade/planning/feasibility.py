@@ -103,10 +103,11 @@ def closest_to_budgets(
         if cmdp.n_costs == 1 or (excess >= before and _repeats(found)):
             break
     else:
-        raise SolverError(
-            f"the least excess over {cmdp.n_costs} budgets was not found in "
-            f"{_MAX_CALLS} policies; it is at most {excess:.3g} of the largest cost"
-        )
+        if excess > 0.0 and proof is None:
+            raise SolverError(
+                f"the least excess over {cmdp.n_costs} budgets was not found in "
+                f"{_MAX_CALLS} policies; it is at most {excess:.3g} of the largest cost"
+            )
     kept = np.flatnonzero(mixture)
     return Closest(
         columns=tuple(found[j] for j in kept),
@@ -126,7 +127,7 @@ def least_costs(oracle: Oracle) -> FloatArray:
         prices[k] = 1.0
         column = oracle.best(prices, reward_weight=0.0)
         # the policy is achievable: name what it costs, not the bound below it
-        least[k] = column.costs[k] + column.error
+        least[k] = column.costs[k] + column.cost_errors[k]
     return least
 
 

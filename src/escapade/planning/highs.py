@@ -32,6 +32,7 @@ Method: TypeAlias = Literal["simplex", "interior_point"]
 
 _METHODS = {"simplex": "simplex", "interior_point": "ipm"}
 _TOLERANCE = 1e-9  # of feasibility on both sides; HiGHS allows down to 1e-10
+_SMALLEST_ENTRY = 1e-12  # HiGHS drops smaller ones; its own choice would be 1e-9
 
 _OUTCOMES: dict[highspy.HighsModelStatus, str] = {
     highspy.HighsModelStatus.kOptimal: "optimal",
@@ -113,6 +114,7 @@ def maximise(
         "primal_feasibility_tolerance": _TOLERANCE,
         "dual_feasibility_tolerance": _TOLERANCE,
         "ipm_optimality_tolerance": _TOLERANCE,
+        "small_matrix_value": _SMALLEST_ENTRY,
     }
     if time_limit is not None:
         options["time_limit"] = float(time_limit)

@@ -38,7 +38,6 @@ from escapade.planning.highs import (
 )
 from escapade.planning.oracle import Oracle
 from escapade.planning.solution import Solution, Status
-from escapade.typing import FloatArray
 
 __all__ = ["OccupationLP", "flow_matrix", "occupation_program", "stopped_by"]
 
@@ -116,7 +115,7 @@ class OccupationLP:
 
 def occupation_program(cmdp: CMDP) -> LinearProgram:
     """Write the program: flow rows first, one a state, then one cost row a channel."""
-    n_states, n_costs = cmdp.n_states, cmdp.n_costs
+    n_costs = cmdp.n_costs
     matrix = sp.vstack([flow_matrix(cmdp).T, sp.csr_array(cmdp.cost)])
     return LinearProgram(
         objective=cmdp.reward,

@@ -51,8 +51,8 @@ class Column:
         The pair chosen in each state, ``(S,)``.
     value, costs
         What the policy earns and costs from the start distribution.
-    error
-        Certified: ``value`` and every entry of ``costs`` are right to within this.
+    value_error, cost_errors
+        Certified: ``value`` and ``costs`` are right to within these.
     bound
         Certified: no policy has a priced value above this.
     """
@@ -60,14 +60,15 @@ class Column:
     pairs: IntArray
     value: float
     costs: FloatArray
-    error: float
+    value_error: float
+    cost_errors: FloatArray
     bound: float
 
 
 class Oracle:
     """Solves priced problems of one CMDP, each begun where the last one ended."""
 
-    __slots__ = ("_costs", "_error", "_pairs", "_value", "calls", "cmdp")
+    __slots__ = ("_costs", "_errors", "_pairs", "_value", "calls", "cmdp")
 
     def __init__(self, cmdp: CMDP) -> None:
         self.cmdp = cmdp
@@ -75,7 +76,7 @@ class Oracle:
         self._pairs: IntArray | None = None
         self._value = np.zeros(cmdp.n_states)
         self._costs = np.zeros((cmdp.n_costs, cmdp.n_states))
-        self._error = 0.0
+        self._errors = np.zeros(1 + cmdp.n_costs)
 
     def best(self, prices: FloatArray, *, reward_weight: float = 1.0) -> Column:
         """Return the best policy for ``reward_weight · r − prices · c``."""
@@ -88,17 +89,18 @@ class Oracle:
         self.calls += 1
         if self._pairs is None or not np.array_equal(found.pairs, self._pairs):
             pairs = found.pairs.copy()
-            self._value, self._error = self._chain(pairs, cmdp.reward, self._value)
+            errors = np.empty(1 + cmdp.n_costs)
+            self._value, errors[0] = self._chain(pairs, cmdp.reward, self._value)
             for k, cost in enumerate(cmdp.cost):
-                self._costs[k], error = self._chain(pairs, cost, self._costs[k])
-                self._error = max(self._error, error)
-            self._pairs = pairs
+                self._costs[k], errors[1 + k] = self._chain(pairs, cost, self._costs[k])
+            self._pairs, self._errors = pairs, errors
         assert self._pairs is not None
         return Column(
             pairs=self._pairs,
             value=float(cmdp.start @ self._value),
             costs=self._costs @ cmdp.start,
-            error=self._error,
+            value_error=float(self._errors[0]),
+            cost_errors=self._errors[1:],
             bound=float(cmdp.start @ found.value)
             + found.error
             + _sum_rounding(cmdp, found.value),

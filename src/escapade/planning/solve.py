@@ -1,9 +1,10 @@
 """One verb for every planner: ``solve(problem)``, with or without a solver named.
 
 Without one, a solver is chosen and the message says which and why.  Exact problems with
-few pairs go to :class:`~escapade.planning.occupation_lp.OccupationLP`; beyond that
-:class:`~escapade.planning.column_generation.ColumnGeneration`, whose work grows like
-that of ordinary dynamic programming, is faster by far.
+few pairs for their number of budgets go to
+:class:`~escapade.planning.occupation_lp.OccupationLP`, a single linear program; beyond
+that :class:`~escapade.planning.column_generation.ColumnGeneration`, whose work grows
+like that of ordinary dynamic programming, is faster by far.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from typing import Any
 from escapade.errors import refusal
 from escapade.model.cmdp import CMDP
 from escapade.planning.base import Objective, RobustSolver, Solver, check_robust
+from escapade.planning.column_generation import ColumnGeneration
 from escapade.planning.occupation_lp import OccupationLP
 from escapade.planning.solution import Solution
 from escapade.uncertainty.base import UncertaintySet
 
 __all__ = ["Objective", "solve"]
+
+_PAIRS_A_BUDGET = 400
+"""Up to so many pairs for each budget the linear program is as quick as any."""
 
 
 def solve(
@@ -62,6 +67,8 @@ def solve(
     'infeasible'
     """
     check_robust(problem, uncertainty, objective)
+    if solver is None and uncertainty is not None:
+        raise refusal("solver", "a robust solver with an uncertainty set", None)
     if solver is None:
         solver, reason = _choose(problem)
         answer = _run(problem, solver, uncertainty, objective)
@@ -69,9 +76,17 @@ def solve(
     return _run(problem, solver, uncertainty, objective)
 
 
-def _choose(problem: CMDP) -> tuple[Any, str]:
-    budgets = "1 budget" if problem.n_costs == 1 else f"{problem.n_costs} budgets"
-    return OccupationLP(), f"OccupationLP was chosen for {budgets}."
+def _choose(problem: CMDP) -> tuple[Solver, str]:
+    """Return a solver for a problem without a set, and why it was taken."""
+    pairs, budgets = problem.n_pairs, problem.n_costs
+    size = f"{pairs} pairs and {'1 budget' if budgets == 1 else f'{budgets} budgets'}"
+    if pairs <= _PAIRS_A_BUDGET * budgets:
+        return OccupationLP(), f"OccupationLP was chosen: {size} make a small program."
+    return (
+        ColumnGeneration(),
+        f"ColumnGeneration was chosen: {size} are solved sooner by dynamic programming "
+        f"than by a linear program.",
+    )
 
 
 def _run(
