@@ -143,7 +143,8 @@ def model_accuracy(
     steps = read_count("horizon", horizon)
     largest = read_positive("value_bound", value_bound)
     eps = read_positive("epsilon", epsilon)
-    alpha = ACCURACY_CONSTANT * (eps / (states * steps * largest)) ** 2
+    share = eps / (states * steps * largest)
+    alpha = ACCURACY_CONSTANT * share * share
     if alpha < _LEAST_ACCURACY:
         raise refusal("epsilon", "a value whose accuracy is at least 1e-70", alpha)
     return alpha

@@ -144,6 +144,8 @@ def escape_budget_by_loop(
     bounds = []
     for start, total in enumerate(totals):
         steps = len(totals) - start
-        bounds.append((cap - gamma ** (steps + 1) * reserve - total) / gamma**steps)
+        left = cap - gamma ** (steps + 1) * reserve - total
+        scale = gamma**steps
+        bounds.append(left / scale if scale > 0.0 else math.copysign(math.inf, left))
     bounds.append(cap - gamma * reserve)
     return tuple(bounds)

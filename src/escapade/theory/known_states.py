@@ -128,7 +128,8 @@ def known_visits(
     channels = read_count("n_costs", n_costs)
     logarithm = _per_bound(n_states, n_actions, delta, n_states + 1 + channels)
     scale = _scale(reward_max, cost_max)
-    return finite_ceiling("epsilon", 0.5 * (scale / alpha) ** 2 * logarithm)
+    ratio = scale / alpha
+    return finite_ceiling("epsilon", 0.5 * ratio * ratio * logarithm)
 
 
 def known_visits_bernstein(
@@ -168,7 +169,7 @@ def known_visits_bernstein(
     logarithm = _per_bound(n_states, n_actions, delta, n_states + 1 + channels)
     spread = read_amount("variance", variance)
     spread += _scale(reward_max, cost_max) * alpha / 3.0
-    return finite_ceiling("epsilon", 2.0 * spread / alpha**2 * logarithm)
+    return finite_ceiling("epsilon", 2.0 * spread / alpha / alpha * logarithm)
 
 
 def known_visits_deterministic(
@@ -195,7 +196,7 @@ def known_visits_deterministic(
         horizon=horizon,
     ).accuracy
     logarithm = _per_bound(n_states, n_actions, delta, n_states)
-    return finite_ceiling("epsilon", 0.5 / alpha**2 * logarithm)
+    return finite_ceiling("epsilon", 0.5 / alpha / alpha * logarithm)
 
 
 def _printed_core(
@@ -214,8 +215,8 @@ def _printed_core(
         discount=discount, maximum=max(reward_max, cost_max)
     )
     ratio = read_count("n_states", n_states) * horizon * largest / epsilon
-    actions = read_count("n_actions", n_actions)
-    return actions, ratio**4 / ACCURACY_CONSTANT**2
+    square = ratio * ratio / ACCURACY_CONSTANT  # not a power, which may not overflow
+    return read_count("n_actions", n_actions), square * square
 
 
 def known_visits_as_printed(
@@ -233,7 +234,8 @@ def known_visits_as_printed(
         n_states, n_actions, discount, epsilon, reward_max, cost_max
     )
     logarithm = math.log(2.0 / read_probability("delta", delta))
-    return 0.5 * actions * logarithm * _scale(reward_max, cost_max) ** 2 * core
+    scale = _scale(reward_max, cost_max)
+    return 0.5 * actions * logarithm * scale * scale * core
 
 
 def known_visits_bernstein_as_printed(
@@ -265,7 +267,7 @@ def known_visits_bernstein_as_printed(
     alpha = read_positive("accuracy", accuracy)
     logarithm = math.log(2.0 * read_probability("delta", delta))
     spread = read_amount("variance", variance) + alpha / 3.0
-    return 2.0 * actions * spread / alpha**2 * logarithm * core
+    return 2.0 * actions * spread / alpha / alpha * logarithm * core
 
 
 def known_visits_deterministic_as_printed(
@@ -300,7 +302,7 @@ def bernstein_gain(*, scale: float, variance: float, accuracy: float) -> float:
     top = read_positive("scale", scale)
     spread = read_amount("variance", variance)
     alpha = read_positive("accuracy", accuracy)
-    return top**2 / (4.0 * (spread + top * alpha / 3.0))
+    return top * top / (4.0 * (spread + top * alpha / 3.0))
 
 
 def bernstein_gain_as_printed(
@@ -310,7 +312,8 @@ def bernstein_gain_as_printed(
     top = read_positive("scale", scale)
     spread = read_amount("variance", variance)
     alpha = read_positive("accuracy", accuracy)
-    return 0.25 * (alpha * top) ** 2 / (spread + alpha / 3.0)
+    product = alpha * top
+    return 0.25 * product * product / (spread + alpha / 3.0)
 
 
 def adaptive_schedule(

@@ -72,7 +72,8 @@ def path_deviation_bound_as_printed(*, cost_variance: float, discount: float) ->
 
 def cantelli_tail(*, deviations: float) -> float:
     """Bound the chance to exceed the mean by k standard deviations: 1/(1+k²)."""
-    return 1.0 / (1.0 + read_amount("deviations", deviations) ** 2)
+    k = read_amount("deviations", deviations)
+    return 1.0 / (1.0 + k * k)
 
 
 def normal_tail(*, deviations: float) -> float:
