@@ -9,7 +9,7 @@ needs, comes for free on the way.
 from __future__ import annotations
 
 from escapade.kernels.compilation import compiled
-from escapade.typing import FloatArray, IntArray
+from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["bellman_backup", "chain_residual", "improve", "pair_values"]
 
@@ -17,7 +17,7 @@ __all__ = ["bellman_backup", "chain_residual", "improve", "pair_values"]
 @compiled
 def pair_values(
     row_ptr: IntArray,
-    successor: IntArray,
+    successor: IndexArray,
     probability: FloatArray,
     reward: FloatArray,
     gamma: float,
@@ -39,7 +39,7 @@ def pair_values(
 def bellman_backup(
     state_ptr: IntArray,
     row_ptr: IntArray,
-    successor: IntArray,
+    successor: IndexArray,
     probability: FloatArray,
     reward: FloatArray,
     gamma: float,
@@ -77,7 +77,7 @@ def bellman_backup(
 def improve(
     state_ptr: IntArray,
     row_ptr: IntArray,
-    successor: IntArray,
+    successor: IndexArray,
     probability: FloatArray,
     reward: FloatArray,
     gamma: float,
@@ -121,7 +121,7 @@ def improve(
 def chain_residual(
     chosen: IntArray,
     row_ptr: IntArray,
-    successor: IntArray,
+    successor: IndexArray,
     probability: FloatArray,
     gain: FloatArray,
     gamma: float,

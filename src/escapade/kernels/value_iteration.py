@@ -17,7 +17,7 @@ import numpy as np
 
 from escapade.kernels.backups import bellman_backup
 from escapade.kernels.compilation import compiled
-from escapade.typing import FloatArray, IntArray
+from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["solve_chain", "sweep_chain", "sweep_values"]
 
@@ -26,7 +26,7 @@ __all__ = ["solve_chain", "sweep_chain", "sweep_values"]
 def sweep_values(
     state_ptr: IntArray,
     row_ptr: IntArray,
-    successor: IntArray,
+    successor: IndexArray,
     probability: FloatArray,
     reward: FloatArray,
     gamma: float,
@@ -70,7 +70,7 @@ def sweep_values(
 def sweep_chain(
     chosen: IntArray,
     row_ptr: IntArray,
-    successor: IntArray,
+    successor: IndexArray,
     probability: FloatArray,
     gain: FloatArray,
     gamma: float,
@@ -113,7 +113,7 @@ def sweep_chain(
 def _apply(
     chosen: IntArray,
     row_ptr: IntArray,
-    successor: IntArray,
+    successor: IndexArray,
     probability: FloatArray,
     gamma: float,
     vector: FloatArray,
@@ -132,7 +132,7 @@ def _apply(
 def solve_chain(
     chosen: IntArray,
     row_ptr: IntArray,
-    successor: IntArray,
+    successor: IndexArray,
     probability: FloatArray,
     gamma: float,
     right: FloatArray,

@@ -272,9 +272,7 @@ def chain_values(
     rows = (cmdp.row_ptr, cmdp.successor, cmdp.probability)
     gamma = cmdp.discount
     # sweeps first: where the chain mixes fast they are all it takes
-    sweep_chain(
-        chosen, *rows, gain, gamma, x, residual, 0.0, _SWEEPS_AT_A_TIME // 4
-    )
+    sweep_chain(chosen, *rows, gain, gamma, x, residual, 0.0, _SWEEPS_AT_A_TIME // 4)
     low, high = chain_residual(chosen, *rows, gain, gamma, x, residual)
     worst = max(-low, high)
     correction = np.empty_like(x)

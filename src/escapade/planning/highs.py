@@ -105,8 +105,8 @@ def maximise(
     SolverError
         If HiGHS breaks down.
     """
-    solver = highspy.Highs()
-    options: dict[str, object] = {
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    options: dict[str, bool | int | float | str] = {
         "output_flag": False,
         "threads": 1,
         "solver": _METHODS[method],
