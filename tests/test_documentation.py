@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from scripts.docstring_markup import to_markdown
+from scripts.reference_pages import address, modules, packages, page
 
 import escapade
 
@@ -29,6 +31,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 MODULES = sorted(
     module.name for module in pkgutil.walk_packages(escapade.__path__, "escapade.")
 )
+GENERATED = {address(package) for package in packages()}
 
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<code>.*?)^(?P=indent)```[ ]*$",
@@ -45,8 +48,8 @@ class Block:
     expected: str | None
 
 
-def blocks(page: Path) -> list[Block]:
-    text = page.read_text("utf-8")
+def blocks(path: Path) -> list[Block]:
+    text = path.read_text("utf-8")
     found = list(FENCE.finditer(text))
     result = []
     for k, fence in enumerate(found):
@@ -93,16 +96,16 @@ def run_shell(block: Block, place: str) -> str:
     return printed
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_block_of_a_page_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks(page):
-        place = f"{page.relative_to(ROOT)}:{block.line}"
+    for block in blocks(path):
+        place = f"{path.relative_to(ROOT)}:{block.line}"
         assert block.language in LANGUAGES, f"{place}: language {block.language!r}"
         if block.language == "python":
             # blank lines ahead make a traceback point at the line of the page
-            code = compile("\n" * block.line + block.code, str(page), "exec")
+            code = compile("\n" * block.line + block.code, str(path), "exec")
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 exec(code, names)
             assert_printed(printed.getvalue(), block, place)
@@ -121,17 +124,18 @@ def test_the_examples_in_a_module_run(module):
     assert outcome.failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_link_to_a_file_leads_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text("utf-8")):
-        if not target.startswith(("https:", "mailto:")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_link_to_a_file_leads_somewhere(path):
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text("utf-8")):
+        if target.startswith(("https:", "mailto:")) or target in GENERATED:
+            continue
+        assert (path.parent / target).exists(), f"{path.name}: {target}"
 
 
 def test_the_runner_sees_a_wrong_page(tmp_path):
-    page = tmp_path / "wrong.md"
-    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n", "utf-8")
-    first, second = blocks(page)
+    wrong = tmp_path / "wrong.md"
+    wrong.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n", "utf-8")
+    first, second = blocks(wrong)
     assert (first.language, first.expected, second.language) == (
         "python",
         "3\n",
@@ -141,3 +145,43 @@ def test_the_runner_sees_a_wrong_page(tmp_path):
         assert_printed("2\n", first, "wrong.md:1")
     with pytest.raises(AssertionError, match="brew"):
         run_shell(Block("sh", "brew install escapade\n", 1, None), "wrong.md:1")
+
+
+# -- the reference -------------------------------------------------------------------
+
+
+def test_the_reference_has_every_public_module():
+    listed = {name for package in packages() for name in modules(package)}
+    front = (ROOT / "docs" / "reference.md").read_text("utf-8")
+    listed |= set(re.findall(r"^::: (\S+)$", front, re.MULTILINE))
+    private = re.compile(r"\._")
+    assert listed == {name for name in MODULES if not private.search(name)}
+
+
+def test_a_page_of_the_reference_holds_the_package_and_its_modules():
+    lines = page("model").splitlines()
+    assert lines[0] == "# escapade.model"
+    asked = [line.removeprefix("::: ") for line in lines if line.startswith("::: ")]
+    assert asked == modules("model")
+    assert "escapade.model.cmdp" in asked
+
+
+def test_docstrings_become_markdown():
+    names = {"evaluate": "escapade.model.evaluation.evaluate"}
+    assert to_markdown(":func:`evaluate` and :class:`~a.b.C`", names) == (
+        '<autoref identifier="escapade.model.evaluation.evaluate" optional>'
+        "<code>evaluate</code></autoref> and "
+        '<autoref identifier="a.b.C" optional><code>C</code></autoref>'
+    )
+    assert to_markdown("As follows::\n\n    x = 1\n") == "As follows:\n\n    x = 1"
+    assert to_markdown("::\n\n    tree") == "\n\n    tree"
+    assert to_markdown(":math:`\\gamma\n  < 1`") == "`\\gamma < 1`"
+    assert to_markdown(".. math:: x^2\n\nand") == "    x^2\n\nand"
+    rule = "=====  ====="
+    table = [rule, "name   what", rule, "``a``  one |", "       two", rule]
+    assert to_markdown("\n".join(table)).strip().splitlines() == [
+        "| name | what |",
+        "| --- | --- |",
+        "| ``a`` | one \\| two |",
+    ]
+    assert to_markdown("===== no table") == "===== no table"
