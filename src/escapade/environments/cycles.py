@@ -85,11 +85,8 @@ def wall_cycle(
     97.667935
     """
     cmdp, cost_given_next = _walk(size, failure, 0.0, discount, budget)
-    as_printed = (cmdp.n_states, float(failure), cmdp.discount) == (
-        100,
-        _FAILURE,
-        _DISCOUNT,
-    )
+    numbers = (cmdp.n_states, float(failure), cmdp.discount)
+    as_printed = numbers == (100, _FAILURE, _DISCOUNT)
     return World(
         name="wall-cycle",
         description="Walk round a field without hitting its walls (Example 2).",
