@@ -5,6 +5,11 @@ been checked; everything above may trust it.
 """
 
 from escapade.model.cmdp import CMDP
+from escapade.model.description import (
+    Description,
+    read_description,
+    write_description,
+)
 from escapade.model.evaluation import Evaluation, evaluate, occupancy
 from escapade.model.induced import (
     InducedCMDP,
@@ -13,13 +18,16 @@ from escapade.model.induced import (
     known_state_cmdp,
     safe_return_cmdp,
 )
+from escapade.model.memory_policy import MemoryPolicy
 from escapade.model.policy import Policy
 from escapade.model.sampling import Rollout, Sampler
 
 __all__ = [
     "CMDP",
+    "Description",
     "Evaluation",
     "InducedCMDP",
+    "MemoryPolicy",
     "Policy",
     "Rollout",
     "Sampler",
@@ -28,5 +36,7 @@ __all__ = [
     "exploration_cmdp",
     "known_state_cmdp",
     "occupancy",
+    "read_description",
     "safe_return_cmdp",
+    "write_description",
 ]
