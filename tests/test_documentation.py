@@ -2,8 +2,9 @@
 
 The blocks of a page run in order and share their names, in an empty directory.  A
 ``python`` block is executed; of a ``sh`` block the ``escapade`` commands are run, and
-the ``make`` commands must name recipes.  A ``text`` block that follows a block directly
-is what that block prints; ``...`` stands for anything.
+the ``make`` commands must name recipes.  A ``toml`` or ``json`` block with a title
+becomes the file of that name.  A ``text`` block that follows a block directly is what
+that block prints; ``...`` stands for anything.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<code>.*?)^(?P=indent)```[ ]*$",
     re.DOTALL | re.MULTILINE,
 )
+TITLED = re.compile(r'(?P<language>toml|json) title="(?P<name>[\w.-]+)"')
 LANGUAGES = {"python", "sh", "text", "toml", "json"}
 
 
@@ -102,6 +104,9 @@ def test_every_block_of_a_page_runs(path, tmp_path, monkeypatch):
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(path):
         place = f"{path.relative_to(ROOT)}:{block.line}"
+        if titled := TITLED.fullmatch(block.language):
+            (tmp_path / titled["name"]).write_text(block.code, "utf-8")
+            continue
         assert block.language in LANGUAGES, f"{place}: language {block.language!r}"
         if block.language == "python":
             # blank lines ahead make a traceback point at the line of the page

@@ -58,7 +58,7 @@ def _describe(world: World, parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(world: World) -> list[str]:
-    """Return the row of a world, empty where its optimum has to be computed first."""
+    """Return the row of a world; its optimum only where it need not be computed."""
     known = world.known_optimum
     return [
         world.name,
@@ -66,5 +66,5 @@ def _cells(world: World) -> list[str]:
         str(world.cmdp.n_actions),
         amount(world.cmdp.discount),
         ", ".join(map(amount, world.cmdp.budget)),
-        "" if known is None else amount(known),
+        "-" if known is None else amount(known),
     ]

@@ -83,7 +83,9 @@ def show_plan(
     """Print a plan for people."""
     names = labels(cost_names, cmdp.n_costs)
     if found.policy is None:
-        show_facts({"status": found.status, "": found.message})
+        show_facts({"status": found.status})
+        say()
+        say(found.message)
         least = found.least_costs
         if least is not None:
             say()
