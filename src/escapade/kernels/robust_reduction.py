@@ -10,12 +10,21 @@ from __future__ import annotations
 import numpy as np
 
 from escapade.kernels.compilation import compiled
+from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["average_pairs", "select_pairs"]
 
 
 @compiled
-def select_pairs(state_ptr, q, allowed, sign, x, tx, chosen):  # type: ignore[no-untyped-def]
+def select_pairs(
+    state_ptr: IntArray,
+    q: FloatArray,
+    allowed: BoolArray,
+    sign: float,
+    x: FloatArray,
+    tx: FloatArray,
+    chosen: IntArray,
+) -> tuple[float, float, float]:
     """`q` [N], `allowed` [N] or [0]: all, `x` [S] -> fills `tx` [S], `chosen` [S].
 
     The first best allowed pair of each state, by ``sign · q``.  A state without one
@@ -45,7 +54,14 @@ def select_pairs(state_ptr, q, allowed, sign, x, tx, chosen):  # type: ignore[no
 
 
 @compiled
-def average_pairs(state_ptr, q, weights, live, x, tx):  # type: ignore[no-untyped-def]
+def average_pairs(
+    state_ptr: IntArray,
+    q: FloatArray,
+    weights: FloatArray,
+    live: BoolArray,
+    x: FloatArray,
+    tx: FloatArray,
+) -> tuple[float, float, float]:
     """`q`, `weights` [N], `live` [S] or [0]: all, `x` [S] -> fills `tx` [S].
 
     Returns what :func:`select_pairs` returns; states that are not live get 0.

@@ -15,6 +15,12 @@ from escapade.planning.dynamic_programming import (
 from escapade.planning.fallback import Fallback, fallback
 from escapade.planning.occupation_lp import OccupationLP
 from escapade.planning.robust_evaluation import RobustEvaluation, robust_evaluate
+from escapade.planning.robust_hitting import (
+    RobustHittingTimes,
+    WorstTransitionDiameter,
+    robust_hitting_times,
+    worst_transition_diameter,
+)
 from escapade.planning.solution import Solution
 from escapade.planning.solve import solve
 
@@ -25,10 +31,14 @@ __all__ = [
     "OccupationLP",
     "Optimum",
     "RobustEvaluation",
+    "RobustHittingTimes",
     "Solution",
+    "WorstTransitionDiameter",
     "fallback",
     "policy_iteration",
     "robust_evaluate",
+    "robust_hitting_times",
     "solve",
     "value_iteration",
+    "worst_transition_diameter",
 ]

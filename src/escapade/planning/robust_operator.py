@@ -232,9 +232,10 @@ class RobustOperator:
             (weights, np.arange(self.gain.size), self.state_ptr),
             shape=(self.n_states, self.gain.size),
         )
+        gain: FloatArray = np.asarray(mixing @ self.gain)
         solved, _, _ = discounted_sums(
             sp.csr_array(mixing @ matrix),
-            (mixing @ self.gain)[:, np.newaxis],
+            gain[:, np.newaxis],
             self.discount,
             precision,
             strict=False,  # the bounds judge the answer
