@@ -46,12 +46,11 @@ def policy_lines(cmdp: CMDP, policy: Policy, *, ascii_only: bool = False) -> lis
     Examples
     --------
     >>> import escapade as ep
-    >>> field = ep.environments.wall_cycle(size=3).cmdp
+    >>> field = ep.environments.wall_cycle(size=2).cmdp
     >>> for line in policy_lines(field, ep.solve(field).policy, ascii_only=True):
     ...     print(line)
-    v < <
-    v < ^
-    > > ^
+    v <
+    > ^
     """
     board = Board.of(cmdp)
     cells = np.full((board.height, board.width), " ", dtype="<U1")
