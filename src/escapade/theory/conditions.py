@@ -26,19 +26,23 @@ class Condition:
         The two sides.
     sentence
         What the inequality says, in words.
+    scale
+        Size of the numbers that the sides were worked out from: sides that differ by
+        1e-12 of that are equal but for rounding.
     """
 
     name: str
     left: float
     right: float
     sentence: str
+    scale: float = 0.0
 
     @property
     def holds(self) -> bool:
         """Whether the left side is at most the right side, up to rounding."""
         if self.left <= self.right:
             return True
-        scale = max(abs(self.left), abs(self.right))
+        scale = max(abs(self.left), abs(self.right), self.scale)
         return math.isfinite(scale) and self.left - self.right <= 1e-12 * scale
 
     @property

@@ -350,6 +350,7 @@ def escape_budget(
     )
     least_steps = spending_steps(budget=max(least, 0.0), cost_max=top, discount=gamma)
     spend_steps = spending_steps(budget=spend, cost_max=top, discount=gamma)
+    scale = whole + eps + inside + 2.0 * reserve
     requirements = (
         Condition(
             name="a",
@@ -358,18 +359,21 @@ def escape_budget(
             ),
             right=spend,
             sentence="one step of wandering and the escape cost at most d'",
+            scale=scale,
         ),
         Condition(
             name="b",
             left=spend,
             right=by_b,
             sentence="d' fits into what every past time still allows",
+            scale=scale,
         ),
         Condition(
             name="c",
             left=spend,
             right=by_c,
             sentence="d' and the safe return fit into d",
+            scale=scale,
         ),
         Condition(
             name="d",
@@ -382,18 +386,21 @@ def escape_budget(
                 epsilon=eps,
             ),
             sentence="two safe returns, d'' and the escape fit into d + epsilon",
+            scale=scale,
         ),
         Condition(
             name="k",
             left=inside,
             right=whole - eps,
             sentence="d'' is at most d - epsilon, as the lemma supposes",
+            scale=scale,
         ),
         Condition(
             name="l",
             left=2.0 * eps,
             right=inside,
             sentence="a budget l = d'' - 2 epsilon >= 0 is left to plan with",
+            scale=scale,
         ),
     )
     return EscapeBudget(
