@@ -9,5 +9,6 @@ from escapade.uncertainty.base import Sense, UncertaintySet
 from escapade.uncertainty.interval import Interval
 from escapade.uncertainty.kl_ball import KLBall
 from escapade.uncertainty.l1_ball import L1Ball
+from escapade.uncertainty.models import Models
 
-__all__ = ["Interval", "KLBall", "L1Ball", "Sense", "UncertaintySet"]
+__all__ = ["Interval", "KLBall", "L1Ball", "Models", "Sense", "UncertaintySet"]

@@ -23,7 +23,16 @@ from escapade.model.arguments import read_numbers
 from escapade.model.cmdp import CMDP
 from escapade.typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from escapade.uncertainty.base import Sense
-from escapade.uncertainty.row_set import RowSet, read_sense
+from escapade.uncertainty.buffers import read_buffers, read_sense
+from escapade.uncertainty.evidence import read_counts
+from escapade.uncertainty.from_counts import (
+    Bound,
+    Claim,
+    entries_that_can_fail,
+    entry_bounds,
+)
+from escapade.uncertainty.posterior import dirichlet, read_samples
+from escapade.uncertainty.row_set import RowSet
 from escapade.uncertainty.rows import (
     Rows,
     frozen,
@@ -103,6 +112,69 @@ class Interval(RowSet):
         bounds._fill(rows, lower, upper)
         return bounds
 
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Any,
+        *,
+        bound: Bound = "kt",
+        delta: float = 0.05,
+        cmdp: CMDP | None = None,
+        support: Any = None,
+        anytime: bool = False,
+        families: float | None = None,
+        prior: float = 1.0,
+    ) -> Interval:
+        """Return the set that holds the true kernel with confidence 1 − ``delta``.
+
+        Parameters
+        ----------
+        counts
+            How often each transition was seen: ``(S, A, S)``, or ``(S·A, S)``,
+            ``(pairs, S)`` dense or sparse; with ``cmdp`` also one count a possible
+            transition.
+        bound
+            ``"kt"``, ``"hoeffding"``, ``"bernstein"``, ``"weissman"`` or ``"bayes"``
+            (see :mod:`escapade.uncertainty.from_counts`).
+        delta
+            Probability that any pair is outside.
+        cmdp
+            The problem whose pairs and possible transitions are meant.  Its
+            probabilities are not read.  Without it every state may follow any pair.
+        support
+            Other possible successors than those of ``cmdp``.
+        anytime
+            Whether to hold for all numbers of visits at once; ``"kt"`` does anyway.
+        families
+            How many statements share ``delta``; by default those made here.
+        prior
+            Weight of each possible successor in the Dirichlet prior of ``"bayes"``.
+        """
+        claim = Claim(bound=bound, delta=delta, anytime=anytime, families=families)
+        counted = read_counts(counts, cmdp, support)
+        if bound == "bayes":
+            posterior = dirichlet(counted, prior)
+            shared = entries_that_can_fail(counted, None)
+            return cls.around(posterior.rows, *posterior.bounds(delta, shared))
+        return cls.around(counted.rows, *entry_bounds(counted, claim))
+
+    @classmethod
+    def from_posterior_samples(
+        cls, samples: ArrayLike, *, delta: float = 0.05, cmdp: CMDP | None = None
+    ) -> Interval:
+        """Return a joint credible region: bounds around the mean of posterior samples.
+
+        Parameters
+        ----------
+        samples
+            ``(samples, S, A, S)``, ``(samples, S·A, S)`` or ``(samples, pairs, S)``.
+        delta
+            Posterior probability that any entry is outside.
+        cmdp
+            The problem whose pairs are meant; needed where actions are masked.
+        """
+        return cls.around(*read_samples(samples, cmdp).box(delta))
+
     def _fill(self, rows: Rows, lower: FloatArray, upper: FloatArray) -> None:
         super().__init__(rows)
         nominal = rows.nominal
@@ -171,7 +243,7 @@ class Interval(RowSet):
         out: FloatArray | None = None,
     ) -> FloatArray:
         """Return ``immediate + discount · extreme over P of P · v``, ``[pairs]``."""
-        value, gain, target = self._buffers(v, immediate, out)
+        value, gain, target = read_buffers(self, v, immediate, out)
         sign = read_sense(sense)
         chunks = pieces_of_work(self.n_states)
         run: Callable[..., None]

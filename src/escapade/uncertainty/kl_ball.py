@@ -19,9 +19,20 @@ from escapade.kernels.compilation import pieces_of_work
 from escapade.kernels.worst_case_kl import kl_backup, kl_backup_threads, kl_kernel
 from escapade.model.cmdp import CMDP
 from escapade.theory.concentration import relative_entropy
-from escapade.typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
+from escapade.typing import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    Seed,
+)
 from escapade.uncertainty.base import Sense
-from escapade.uncertainty.row_set import RowSet, read_sense
+from escapade.uncertainty.buffers import read_buffers, read_sense
+from escapade.uncertainty.evidence import read_counts
+from escapade.uncertainty.from_counts import Bound, Claim, kl_radius
+from escapade.uncertainty.posterior import dirichlet, entropy_distance, read_samples
+from escapade.uncertainty.row_set import RowSet
 from escapade.uncertainty.rows import Rows, frozen, read_per_pair, read_rows_of
 
 __all__ = ["KLBall"]
@@ -66,6 +77,72 @@ class KLBall(RowSet):
         ball._fill(rows, radius)
         return ball
 
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Any,
+        *,
+        bound: Bound = "kt",
+        delta: float = 0.05,
+        cmdp: CMDP | None = None,
+        support: Any = None,
+        families: float | None = None,
+        prior: float = 1.0,
+        draws: int = 1000,
+        seed: Seed = 0,
+    ) -> KLBall:
+        """Return the set that holds the true kernel with confidence 1 − ``delta``.
+
+        Parameters
+        ----------
+        counts
+            How often each transition was seen: ``(S, A, S)``, or ``(S·A, S)``,
+            ``(pairs, S)`` dense or sparse; with ``cmdp`` also one count a possible
+            transition.
+        bound
+            ``"kt"`` or ``"bayes"`` (see
+            :mod:`escapade.uncertainty.from_counts`).
+        delta
+            Probability that any pair is outside.
+        cmdp
+            The problem whose pairs and possible transitions are meant.  Its
+            probabilities are not read.  Without it every state may follow any pair.
+        support
+            Other possible successors than those of ``cmdp``.
+        families
+            How many statements share ``delta``; by default those made here.
+        prior
+            Weight of each possible successor in the Dirichlet prior of ``"bayes"``.
+        draws, seed
+            How many draws of the posterior set the level of ``"bayes"``, and their
+            seed.
+        """
+        claim = Claim(bound=bound, delta=delta, families=families)
+        counted = read_counts(counts, cmdp, support)
+        if bound == "bayes":
+            posterior = dirichlet(counted, prior)
+            radius = posterior.kl_radius(delta, draws, seed)
+            return cls.around(posterior.rows, radius)
+        return cls.around(counted.rows, kl_radius(counted, claim))
+
+    @classmethod
+    def from_posterior_samples(
+        cls, samples: ArrayLike, *, delta: float = 0.05, cmdp: CMDP | None = None
+    ) -> KLBall:
+        """Return a joint credible region: balls around the mean of posterior samples.
+
+        Parameters
+        ----------
+        samples
+            ``(samples, S, A, S)``, ``(samples, S·A, S)`` or ``(samples, pairs, S)``.
+        delta
+            Posterior probability that any pair is outside.
+        cmdp
+            The problem whose pairs are meant; needed where actions are masked.
+        """
+        drawn = read_samples(samples, cmdp)
+        return cls.around(*drawn.ball(entropy_distance, delta, np.inf))
+
     def _fill(self, rows: Rows, radius: ArrayLike) -> None:
         super().__init__(rows)
         self._radius = read_per_pair("radius", radius, rows)
@@ -104,7 +181,7 @@ class KLBall(RowSet):
 
         The extremes are rounded outward, so they bound every member.
         """
-        value, gain, target = self._buffers(v, immediate, out)
+        value, gain, target = read_buffers(self, v, immediate, out)
         sign = read_sense(sense)
         chunks = pieces_of_work(self.n_states)
         run: Callable[..., None] = kl_backup if chunks == 1 else kl_backup_threads

@@ -17,9 +17,20 @@ import numpy as np
 from escapade.kernels.compilation import pieces_of_work
 from escapade.kernels.worst_case_l1 import l1_backup, l1_backup_threads, l1_kernel
 from escapade.model.cmdp import CMDP
-from escapade.typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
+from escapade.typing import (
+    ArrayLike,
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    IntArray,
+    Seed,
+)
 from escapade.uncertainty.base import Sense
-from escapade.uncertainty.row_set import RowSet, read_sense
+from escapade.uncertainty.buffers import read_buffers, read_sense
+from escapade.uncertainty.evidence import read_counts
+from escapade.uncertainty.from_counts import Bound, Claim, l1_radius
+from escapade.uncertainty.posterior import dirichlet, l1_distance, read_samples
+from escapade.uncertainty.row_set import RowSet
 from escapade.uncertainty.rows import (
     Rows,
     frozen,
@@ -70,6 +81,75 @@ class L1Ball(RowSet):
         ball = cls.__new__(cls)
         ball._fill(rows, read_per_pair("radius", radius, rows, most=2.0))
         return ball
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Any,
+        *,
+        bound: Bound = "weissman",
+        delta: float = 0.05,
+        cmdp: CMDP | None = None,
+        support: Any = None,
+        anytime: bool = False,
+        families: float | None = None,
+        prior: float = 1.0,
+        draws: int = 1000,
+        seed: Seed = 0,
+    ) -> L1Ball:
+        """Return the set that holds the true kernel with confidence 1 − ``delta``.
+
+        Parameters
+        ----------
+        counts
+            How often each transition was seen: ``(S, A, S)``, or ``(S·A, S)``,
+            ``(pairs, S)`` dense or sparse; with ``cmdp`` also one count a possible
+            transition.
+        bound
+            ``"weissman"``, ``"hoeffding"``, ``"bernstein"``, ``"kt"`` or ``"bayes"``
+            (see :mod:`escapade.uncertainty.from_counts`).
+        delta
+            Probability that any pair is outside.
+        cmdp
+            The problem whose pairs and possible transitions are meant.  Its
+            probabilities are not read.  Without it every state may follow any pair.
+        support
+            Other possible successors than those of ``cmdp``.
+        anytime
+            Whether to hold for all numbers of visits at once; ``"kt"`` does anyway.
+        families
+            How many statements share ``delta``; by default those made here.
+        prior
+            Weight of each possible successor in the Dirichlet prior of ``"bayes"``.
+        draws, seed
+            How many draws of the posterior set the level of ``"bayes"``, and their
+            seed.
+        """
+        claim = Claim(bound=bound, delta=delta, anytime=anytime, families=families)
+        counted = read_counts(counts, cmdp, support)
+        if bound == "bayes":
+            posterior = dirichlet(counted, prior)
+            radius = posterior.l1_radius(delta, draws, seed)
+            return cls.around(posterior.rows, radius)
+        return cls.around(counted.rows, l1_radius(counted, claim))
+
+    @classmethod
+    def from_posterior_samples(
+        cls, samples: ArrayLike, *, delta: float = 0.05, cmdp: CMDP | None = None
+    ) -> L1Ball:
+        """Return a joint credible region: balls around the mean of posterior samples.
+
+        Parameters
+        ----------
+        samples
+            ``(samples, S, A, S)``, ``(samples, S·A, S)`` or ``(samples, pairs, S)``.
+        delta
+            Posterior probability that any pair is outside.
+        cmdp
+            The problem whose pairs are meant; needed where actions are masked.
+        """
+        drawn = read_samples(samples, cmdp)
+        return cls.around(*drawn.ball(l1_distance, delta, 2.0))
 
     def _fill(self, rows: Rows, radius: FloatArray) -> None:
         super().__init__(rows)
@@ -127,7 +207,7 @@ class L1Ball(RowSet):
         out: FloatArray | None = None,
     ) -> FloatArray:
         """Return ``immediate + discount · extreme over P of P · v``, ``[pairs]``."""
-        value, gain, target = self._buffers(v, immediate, out)
+        value, gain, target = read_buffers(self, v, immediate, out)
         sign = read_sense(sense)
         chunks = pieces_of_work(self.n_states)
         run: Callable[..., None] = l1_backup if chunks == 1 else l1_backup_threads

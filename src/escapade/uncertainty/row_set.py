@@ -7,22 +7,12 @@ from abc import abstractmethod
 import numpy as np
 
 from escapade.errors import refusal
-from escapade.typing import ArrayLike, FloatArray, IndexArray, IntArray
+from escapade.typing import FloatArray, IndexArray, IntArray
 from escapade.uncertainty.base import Sense, UncertaintySet
+from escapade.uncertainty.buffers import read_sense, read_values
 from escapade.uncertainty.rows import Rows, as_input, frozen, improper
 
 __all__ = ["RowSet", "read_sense"]
-
-_NO_GAIN = frozen(np.empty(0))
-
-
-def read_sense(sense: Sense) -> float:
-    """Return the sign by which values are multiplied, so that the most is wanted."""
-    if sense == "max":
-        return 1.0
-    if sense == "min":
-        return -1.0
-    raise refusal("sense", "'min' or 'max'", repr(sense))
 
 
 class RowSet(UncertaintySet):
@@ -69,7 +59,7 @@ class RowSet(UncertaintySet):
 
     def worst_kernel(self, v: FloatArray, *, sense: Sense = "max") -> FloatArray:
         """Return a member that attains :meth:`worst`, ``[entries]``."""
-        value = self._read_values(v)
+        value = read_values(self, v)
         sign = read_sense(sense)
         return self._extreme_rows(self.row_ptr, self.successor, value, sign)
 
@@ -99,28 +89,6 @@ class RowSet(UncertaintySet):
             rows = self._extreme_rows(self.row_ptr, frozen(entries), direction, 1.0)
             mixture += weights[:, k] * rows
         return mixture
-
-    def _read_values(self, v: ArrayLike) -> FloatArray:
-        value = as_input(v)
-        if value.shape != (self.n_states,):
-            raise refusal("v", f"shape ({self.n_states},)", f"shape {value.shape}")
-        return value
-
-    def _buffers(
-        self, v: ArrayLike, immediate: ArrayLike | None, out: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what a kernel reads and writes: values, gains and the result."""
-        n_pairs = self.n_pairs
-        gain = _NO_GAIN if immediate is None else as_input(immediate)
-        if immediate is not None and gain.shape != (n_pairs,):
-            raise refusal("immediate", f"shape ({n_pairs},)", f"shape {gain.shape}")
-        if out is None:
-            out = np.empty(n_pairs)
-        elif out.shape != (n_pairs,) or out.dtype != np.float64:
-            raise refusal(
-                "out", f"doubles of shape ({n_pairs},)", f"{out.dtype} {out.shape}"
-            )
-        return self._read_values(v), gain, out
 
     @staticmethod
     def _shrunk(factor: float) -> float:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +32,7 @@ from escapade.model.arguments import read_numbers
 from escapade.model.cmdp import CMDP
 from escapade.model.layout import read_array
 from escapade.typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
+from escapade.uncertainty.tables import Frame, read_table
 
 __all__ = [
     "Rows",
@@ -244,6 +245,17 @@ class Rows:
         found: IntArray = np.where(inside, place, -1)
         return found
 
+    def with_nominal(self, nominal: FloatArray) -> Rows:
+        """Return the same entries with other nominal probabilities, ``[entries]``."""
+        return Rows(
+            n_states=self.n_states,
+            stored_ptr=self.row_ptr,
+            stored=self.successor,
+            stored_nominal=frozen(nominal),
+            pair_state=self.pair_state,
+            pair_action=self.pair_action,
+        )
+
     def lift(self, pairs: IntArray, target: IntArray, n_states: int) -> Rows:
         """Return copies of chosen rows with new successors; see the sets' ``lift``."""
         chosen = np.asarray(pairs)
@@ -317,9 +329,9 @@ def read_rows_of(cmdp: CMDP, support: Any = None) -> Rows:
             f"none for next state {cmdp.successor[entry]}",
             rows.name(row),
         )
-    rows.stored_nominal[place] = cmdp.probability
-    frozen(rows.stored_nominal)
-    return rows
+    nominal = np.zeros(mask.nnz)
+    nominal[place] = cmdp.probability
+    return rows.with_nominal(nominal)
 
 
 def read_per_pair(
@@ -365,29 +377,12 @@ def _pointers(chosen: BoolArray, row_ptr: IntArray) -> IntArray:
 
 def _read_mask(support: Any, cmdp: CMDP) -> sp.csr_array:
     """Return a support as a canonical ``(pairs, S)`` matrix."""
-    n_states, n_actions = cmdp.n_states, cmdp.n_actions
-    all_pairs, n_pairs = n_states * n_actions, cmdp.n_pairs
-    expected = f"shape ({n_states}, {n_actions}, {n_states})"
-    if sp.issparse(support):
-        matrix = sp.csr_array(cast(Any, support)).copy()
-        matrix.data = np.ones(matrix.nnz)  # a stored zero is a possible successor
-    else:
-        mask = read_array("support", f"a boolean array of {expected}", support)
+    if not sp.issparse(support):
+        mask = read_array("support", "a boolean array", support)
         if mask.dtype != np.bool_:
             raise refusal(
-                "support", f"a boolean array of {expected}", f"dtype {mask.dtype}"
+                "support",
+                "a boolean array (a sparse matrix counts every stored entry)",
+                f"dtype {mask.dtype}",
             )
-        if mask.ndim == 3 and mask.shape == (n_states, n_actions, n_states):
-            mask = mask.reshape(all_pairs, n_states)
-        if mask.ndim != 2:
-            raise refusal("support", expected, f"shape {mask.shape}")
-        matrix = sp.csr_array(mask.astype(np.float64))
-    if matrix.shape == (all_pairs, n_states):
-        matrix = matrix[cmdp.pair_state.astype(np.int64) * n_actions + cmdp.pair_action]
-    if matrix.shape != (n_pairs, n_states):
-        raise refusal(
-            "support", f"{expected} or ({n_pairs}, {n_states})", f"shape {matrix.shape}"
-        )
-    matrix = sp.csr_array(matrix)
-    matrix.sum_duplicates()
-    return matrix
+    return read_table("support", support, Frame.of(cmdp))
