@@ -1,12 +1,13 @@
-r"""A finite horizon inside a discounted problem: states (state, step).
+"""A finite horizon inside a discounted problem: states (state, step).
 
 A CMDP of this library discounts for ever.  A problem that counts H steps, undiscounted,
 is one too, exactly: let the state hold the step, and pay at step t
 
-.. math:: r_t(s, a) = γ^{-t} r(s, a), \qquad c_t(s, a) = γ^{-t} c(s, a),
+.. math:: r_t(s, a) = γ^{-t} r(s, a),
+    c_t(s, a) = γ^{-t} c(s, a),
 
 so that the discount takes back what the scale adds and every step counts alike.  The
-bounds on samples grow with them, to :math:`γ^{-(H-1)} r_{max}`.  What comes after the
+bounds on samples grow with them, to γ^{-(H−1)} r_max.  What comes after the
 last step has to be said:
 
 ``"stop"``
@@ -15,8 +16,8 @@ last step has to be said:
 ``"restart"``
     the next episode, from the start distribution at step 0, for a lifetime without
     resets.  All episodes are alike, so a policy worth V_H and costing C_H in one
-    episode is worth :math:`V_H / (1 - γ^H)` and costs :math:`C_H / (1 - γ^H)`.  The
-    budget is :math:`d / (1 - γ^H)`: it is kept exactly when one episode keeps d.
+    episode is worth V_H / (1 − γ^H) and costs C_H / (1 − γ^H).  The
+    budget is d / (1 − γ^H): it is kept exactly when one episode keeps d.
 
 State ``(s, t)`` has the number ``t · S + s``; ``end`` is the last.
 

@@ -10,7 +10,7 @@ step costs 1::
 ``wander`` follows the arrows, and from u4 comes to B10 or G with ½ each; ``home`` leads
 to K in one step from u0, ..., u4 and G.  In the chains of B and of X both actions do
 the same.  There is one kernel and it is known, so the cost of escape from a state is
-exact: :math:`C_n = (1 - γ^n) / (1 - γ)` from n steps away.
+exact: C_n = (1 − γ^n) / (1 − γ) from n steps away.
 
 The lemma lets the agent wander while C(p_t) plus γ^t times the *expected* cost of
 escape after the next step is below d' − c_max.  With γ = .99 and d' = 10.02 that holds
@@ -23,8 +23,8 @@ As a problem of its own with budget d', each ``wander`` from u0, ..., u4 and G e
 The price of a reward is dearest at u4, so the best policy wanders there with a
 probability p that spends the budget, and everywhere else surely:
 
-.. math:: V = C_4 + p \left(γ^4 + \tfrac12 γ^5\right), \qquad
-    p = \frac{d' - C_5}{\tfrac12 γ^5 (C_{10} + C_5)},
+.. math:: V = C_4 + p (γ^4 + γ^5 / 2),
+    p = (d' − C_5) / (γ^5 (C_10 + C_5) / 2),
 
 for C_5 ≤ d' ≤ ½ (C_15 + C_10).
 """

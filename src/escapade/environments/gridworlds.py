@@ -1,4 +1,4 @@
-r"""Two small grids whose best policies are known: barriers, and a moat.
+"""Two small grids whose best policies are known: barriers, and a moat.
 
 **Barriers.**  Six by six cells.  A move goes where it is meant to with probability .9,
 and else in one of the four directions, drawn evenly; outside the grid lies nothing, so
@@ -8,7 +8,7 @@ it two barriers span columns 1 to 4, in rows 1 and 3; every step begun in a barr
 costs 10 in a channel of its own, with a budget of 2 each.  The start is drawn evenly
 among the cells that cost nothing, the goal among them.
 
-**The moat.**  ::
+**The moat.**  North is up::
 
     . . G .
     . P . P
@@ -26,8 +26,9 @@ What is left is to choose the way at every visit of S.  Let m and n be the expec
 discounted numbers of visits from which the way through and the way round are taken.
 Then m + n = 1 + γ⁴ m + γ⁸ n, and m ≤ d as each way through costs 1 at once, so
 
-.. math:: V = γ^3 m + γ^7 n, \qquad m = \min\left(d, \frac{1}{1 - γ^4}\right),
-    \qquad n = \frac{1 - (1 - γ^4) m}{1 - γ^8}.
+.. math:: V = γ³ m + γ⁷ n,
+    m = min(d, 1 / (1 − γ⁴)),
+    n = (1 − (1 − γ⁴) m) / (1 − γ⁸).
 
 In the long run a cost rate of ρ ≤ 1/4 affords the way through in a share 4ρ of the
 time: on average 4ρ/4 + (1 − 4ρ)/8 of a visit of G a step, .225 at ρ = .2, which is

@@ -1,4 +1,4 @@
-r"""Three states in a ring: the smallest world in which a budget binds.
+"""Three states in a ring: the smallest world in which a budget binds.
 
 Action ``move`` leads from state s to s + 1 modulo 3, earns s + 1 and costs 1; ``stay``
 earns and costs nothing.  The start is drawn evenly.
@@ -7,8 +7,8 @@ The best policy waits in state 0, where the next move pays least.  Let m be the 
 discounted number of moves from state 0; states 1 and 2 are left at once, 1/3 + γ m and
 1/3 + γ (1/3 + γ m) times.  These numbers add up to the budget d, so
 
-.. math:: m = \frac{d - (2 + γ) / 3}{1 + γ + γ^2},
-    \qquad V = m (1 + 2γ + 3γ^2) + \tfrac53 + γ,
+.. math:: m = (d − (2 + γ) / 3) / (1 + γ + γ²),
+    V = m (1 + 2γ + 3γ²) + 5/3 + γ,
 
 as long as (2 + γ)/3 ≤ d ≤ 1/(1 − γ).  The multiplier λ = (1 + 2γ + 3γ²)/(1 + γ + γ²)
 lies between 1 and 2, so with it moving is best in states 1 and 2 and earns just nothing
