@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _LARGEST_COUNT = 1e150
+_LARGEST_AMOUNT = 1e100  # the square of a sum of such still fits a float
 
 
 def _read_real(argument: str, value: object, expected: str) -> float:
@@ -52,7 +53,7 @@ def read_positive(argument: str, value: object) -> float:
     number = _read_real(argument, value, "a finite number above 0")
     if not 0.0 < number < math.inf:
         raise refusal(argument, "a finite number above 0", number)
-    return number
+    return _read_size(argument, number)
 
 
 def read_amount(argument: str, value: object) -> float:
@@ -60,6 +61,12 @@ def read_amount(argument: str, value: object) -> float:
     number = _read_real(argument, value, "a finite number of at least 0")
     if not 0.0 <= number < math.inf:
         raise refusal(argument, "a finite number of at least 0", number)
+    return _read_size(argument, number)
+
+
+def _read_size(argument: str, number: float) -> float:
+    if number > _LARGEST_AMOUNT:
+        raise refusal(argument, f"a number of at most {_LARGEST_AMOUNT:g}", number)
     return number
 
 
@@ -73,12 +80,12 @@ def read_amounts(argument: str, values: Iterable[float]) -> FloatArray:
         ) from None
     if array.ndim != 1:
         raise refusal(argument, "one row of numbers", f"{array.ndim} dimensions")
-    bad = ~(np.isfinite(array) & (array >= 0.0))
+    bad = ~((array >= 0.0) & (array <= _LARGEST_AMOUNT))
     if bad.any():
         first = int(np.argmax(bad))
         raise refusal(
             argument,
-            "finite numbers of at least 0",
+            f"numbers in [0, {_LARGEST_AMOUNT:g}]",
             float(array[first]),
             f"position {first}",
         )
