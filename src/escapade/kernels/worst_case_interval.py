@@ -26,6 +26,7 @@ from escapade.kernels.worst_case_slices import (
     fill_slice,
     gather_slice,
 )
+from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = [
     "boxed_worst",
@@ -37,21 +38,21 @@ __all__ = [
 
 @compiled
 def _interval_slices(
-    first,
-    last,
-    start,
-    width,
-    row_of,
-    index,
-    room,
-    base,
-    left,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-):  # type: ignore[no-untyped-def]
+    first: int,
+    last: int,
+    start: IntArray,
+    width: IntArray,
+    row_of: IndexArray,
+    index: IndexArray,
+    room: FloatArray,
+    base: FloatArray,
+    left: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """Slices `first` to `last`; see :func:`interval_backup` for the shapes."""
     z = np.empty(WIDEST * LANES)
     p = np.empty(WIDEST * LANES)
@@ -78,8 +79,19 @@ def _interval_slices(
 
 @compiled
 def _interval_wide(
-    first, last, wide, row_ptr, successor, lower, upper, immediate, gamma, v, sign, out
-):  # type: ignore[no-untyped-def]
+    first: int,
+    last: int,
+    wide: IntArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """Rows too long for slices: `wide` `[n]` their numbers."""
     longest = 0
     for i in range(first, last):
@@ -104,24 +116,24 @@ def _interval_wide(
 
 @compiled
 def interval_backup(
-    start,
-    width,
-    row_of,
-    index,
-    room,
-    base,
-    left,
-    wide,
-    row_ptr,
-    successor,
-    lower,
-    upper,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-):  # type: ignore[no-untyped-def]
+    start: IntArray,
+    width: IntArray,
+    row_of: IndexArray,
+    index: IndexArray,
+    room: FloatArray,
+    base: FloatArray,
+    left: FloatArray,
+    wide: IntArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """`out`: `[N]` = immediate `[N]` (or `[0]`: none) + γ · worst of P·v, v `[S]`.
 
     `start`, `width`: `[slices]`; `row_of`, `left`: `[64·slices]`; `index`, `room`
@@ -163,25 +175,25 @@ def interval_backup(
 
 @compiled_parallel
 def interval_backup_threads(
-    start,
-    width,
-    row_of,
-    index,
-    room,
-    base,
-    left,
-    wide,
-    row_ptr,
-    successor,
-    lower,
-    upper,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-    chunks,
-):  # type: ignore[no-untyped-def]
+    start: IntArray,
+    width: IntArray,
+    row_of: IndexArray,
+    index: IndexArray,
+    room: FloatArray,
+    base: FloatArray,
+    left: FloatArray,
+    wide: IntArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+    chunks: int,
+) -> None:
     """Shapes as in :func:`interval_backup`, the same bits; `chunks`: pieces of work."""
     slices = width.size
     rows = wide.size
@@ -219,7 +231,15 @@ def interval_backup_threads(
 
 
 @compiled
-def interval_kernel(row_ptr, successor, lower, upper, v, sign, out):  # type: ignore[no-untyped-def]
+def interval_kernel(
+    row_ptr: IntArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """`out`: `[nnz]` a kernel within `lower`, `upper` `[nnz]` that is worst for v."""
     for row in range(row_ptr.size - 1):
         first = row_ptr[row]
@@ -238,18 +258,18 @@ def interval_kernel(row_ptr, successor, lower, upper, v, sign, out):  # type: ig
 
 @compiled
 def boxed_worst(
-    row_ptr,
-    successor,
-    clipped,
-    lower,
-    upper,
-    surplus,
-    radius,
-    v,
-    sign,
-    kernel,
-    out,
-):  # type: ignore[no-untyped-def]
+    row_ptr: IntArray,
+    successor: IndexArray,
+    clipped: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    surplus: FloatArray,
+    radius: FloatArray,
+    v: FloatArray,
+    sign: float,
+    kernel: FloatArray,
+    out: FloatArray,
+) -> None:
     """`out`: `[N]` the worst of P·v; `kernel`: `[nnz]` attains it, or `[0]`.
 
     `clipped`, `lower`, `upper`: `[nnz]` the nominal clipped into its bounds;

@@ -29,6 +29,7 @@ import numba
 import numpy as np
 
 from escapade.kernels.compilation import compiled, compiled_parallel
+from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["kl_backup", "kl_backup_threads", "kl_kernel"]
 
@@ -46,7 +47,12 @@ _ULP = 2.0**-52
 
 
 @compiled
-def _entropy(p, d, n, u):  # type: ignore[no-untyped-def]
+def _entropy(
+    p: FloatArray,
+    d: FloatArray,
+    n: int,
+    u: float,
+) -> tuple[float, float, float]:
     """Return f, its derivative in u, and Σ p ln(1 − u d) for `p`, `d` `[≥n]`."""
     log_sum = 0.0  # Σ p (ln a + u d): the linear part is Σ p d = 0
     second = 0.0
@@ -64,7 +70,14 @@ def _entropy(p, d, n, u):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _kl_row(p, z, n, best, rho, step):  # type: ignore[no-untyped-def]
+def _kl_row(
+    p: FloatArray,
+    z: FloatArray,
+    n: int,
+    best: float,
+    rho: float,
+    step: float,
+) -> tuple[float, float, float, float]:
     """Row of `p`, `z` `[≥n]` (z is overwritten by z − mean), `best` the largest value.
 
     Newton stops after a relative step of ``step``.  Returns an upper bound on the
@@ -132,7 +145,19 @@ def _kl_row(p, z, n, best, rho, step):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _row_values(row, seen_ptr, seen, nominal, unseen_ptr, unseen, best, v, sign, z, p):  # type: ignore[no-untyped-def]
+def _row_values(
+    row: int,
+    seen_ptr: IntArray,
+    seen: IndexArray,
+    nominal: FloatArray,
+    unseen_ptr: IntArray,
+    unseen: IndexArray,
+    best: float,
+    v: FloatArray,
+    sign: float,
+    z: FloatArray,
+    p: FloatArray,
+) -> tuple[int, float]:
     """Gather a row into `z`, `p`; returns its length and the best value in reach."""
     first = seen_ptr[row]
     n = seen_ptr[row + 1] - first
@@ -147,7 +172,11 @@ def _row_values(row, seen_ptr, seen, nominal, unseen_ptr, unseen, best, v, sign,
 
 
 @compiled
-def _best_of_all(all_states, v, sign):  # type: ignore[no-untyped-def]
+def _best_of_all(
+    all_states: bool,
+    v: FloatArray,
+    sign: float,
+) -> float:
     best = -np.inf
     if all_states:
         for s in range(v.size):
@@ -157,21 +186,21 @@ def _best_of_all(all_states, v, sign):  # type: ignore[no-untyped-def]
 
 @compiled
 def _kl_rows(
-    first,
-    last,
-    seen_ptr,
-    seen,
-    nominal,
-    unseen_ptr,
-    unseen,
-    everywhere,
-    rho,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-):  # type: ignore[no-untyped-def]
+    first: int,
+    last: int,
+    seen_ptr: IntArray,
+    seen: IndexArray,
+    nominal: FloatArray,
+    unseen_ptr: IntArray,
+    unseen: IndexArray,
+    everywhere: float,
+    rho: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """Rows `first` to `last`; see :func:`kl_backup` for the shapes."""
     longest = 1
     for row in range(first, last):
@@ -189,19 +218,19 @@ def _kl_rows(
 
 @compiled
 def kl_backup(
-    seen_ptr,
-    seen,
-    nominal,
-    unseen_ptr,
-    unseen,
-    all_states,
-    rho,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-):  # type: ignore[no-untyped-def]
+    seen_ptr: IntArray,
+    seen: IndexArray,
+    nominal: FloatArray,
+    unseen_ptr: IntArray,
+    unseen: IndexArray,
+    all_states: bool,
+    rho: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """`out`: `[N]` = immediate `[N]` (or `[0]`: none) + γ · worst of P·v, v `[S]`.
 
     `seen_ptr`: `[N+1]`, `seen`, `nominal`: `[nnz]` entries of positive mass;
@@ -228,20 +257,20 @@ def kl_backup(
 
 @compiled_parallel
 def kl_backup_threads(
-    seen_ptr,
-    seen,
-    nominal,
-    unseen_ptr,
-    unseen,
-    all_states,
-    rho,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-    chunks,
-):  # type: ignore[no-untyped-def]
+    seen_ptr: IntArray,
+    seen: IndexArray,
+    nominal: FloatArray,
+    unseen_ptr: IntArray,
+    unseen: IndexArray,
+    all_states: bool,
+    rho: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+    chunks: int,
+) -> None:
     """Shapes as in :func:`kl_backup`, the same bits; `chunks`: pieces of work."""
     everywhere = _best_of_all(all_states, v, sign)
     rows = rho.size
@@ -265,7 +294,15 @@ def kl_backup_threads(
 
 
 @compiled
-def kl_kernel(row_ptr, successor, nominal, rho, v, sign, out):  # type: ignore[no-untyped-def]
+def kl_kernel(
+    row_ptr: IntArray,
+    successor: IndexArray,
+    nominal: FloatArray,
+    rho: FloatArray,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """`out`: `[nnz]` a kernel that attains the worst case, zeros of `nominal` included.
 
     What is left of rounding is mended by mixing a row with the nominal one until its

@@ -27,12 +27,21 @@ from escapade.kernels.worst_case_slices import (
     fill_slice,
     gather_slice,
 )
+from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["l1_backup", "l1_backup_threads", "l1_kernel"]
 
 
 @compiled
-def _best_unseen(row, best, unseen_ptr, unseen, everywhere, v, sign):  # type: ignore[no-untyped-def]
+def _best_unseen(
+    row: int,
+    best: float,
+    unseen_ptr: IntArray,
+    unseen: IndexArray,
+    everywhere: float,
+    v: FloatArray,
+    sign: float,
+) -> float:
     """Return the larger of ``best`` and the value of every entry of mass 0."""
     if everywhere > best:
         best = everywhere
@@ -45,7 +54,11 @@ def _best_unseen(row, best, unseen_ptr, unseen, everywhere, v, sign):  # type: i
 
 
 @compiled
-def _extreme(all_states, v, sign):  # type: ignore[no-untyped-def]
+def _extreme(
+    all_states: bool,
+    v: FloatArray,
+    sign: float,
+) -> float:
     """Largest ``sign * v`` when every state is a possible successor, else −inf."""
     best = -np.inf
     if all_states:
@@ -58,24 +71,24 @@ def _extreme(all_states, v, sign):  # type: ignore[no-untyped-def]
 
 @compiled
 def _l1_slices(
-    first,
-    last,
-    start,
-    width,
-    row_of,
-    index,
-    mass,
-    moved,
-    kept,
-    unseen_ptr,
-    unseen,
-    everywhere,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-):  # type: ignore[no-untyped-def]
+    first: int,
+    last: int,
+    start: IntArray,
+    width: IntArray,
+    row_of: IndexArray,
+    index: IndexArray,
+    mass: FloatArray,
+    moved: FloatArray,
+    kept: FloatArray,
+    unseen_ptr: IntArray,
+    unseen: IndexArray,
+    everywhere: float,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """Slices `first` to `last`; see :func:`l1_backup` for the shapes."""
     z = np.empty(WIDEST * LANES)
     p = np.empty(WIDEST * LANES)
@@ -103,22 +116,22 @@ def _l1_slices(
 
 @compiled
 def _l1_wide(
-    first,
-    last,
-    wide,
-    wide_moved,
-    seen_ptr,
-    seen,
-    nominal,
-    unseen_ptr,
-    unseen,
-    everywhere,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-):  # type: ignore[no-untyped-def]
+    first: int,
+    last: int,
+    wide: IntArray,
+    wide_moved: FloatArray,
+    seen_ptr: IntArray,
+    seen: IndexArray,
+    nominal: FloatArray,
+    unseen_ptr: IntArray,
+    unseen: IndexArray,
+    everywhere: float,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """Rows too long for slices: `wide` `[n]` their numbers."""
     longest = 0
     for i in range(first, last):
@@ -144,27 +157,27 @@ def _l1_wide(
 
 @compiled
 def l1_backup(
-    start,
-    width,
-    row_of,
-    index,
-    mass,
-    moved,
-    kept,
-    wide,
-    wide_moved,
-    seen_ptr,
-    seen,
-    nominal,
-    unseen_ptr,
-    unseen,
-    all_states,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-):  # type: ignore[no-untyped-def]
+    start: IntArray,
+    width: IntArray,
+    row_of: IndexArray,
+    index: IndexArray,
+    mass: FloatArray,
+    moved: FloatArray,
+    kept: FloatArray,
+    wide: IntArray,
+    wide_moved: FloatArray,
+    seen_ptr: IntArray,
+    seen: IndexArray,
+    nominal: FloatArray,
+    unseen_ptr: IntArray,
+    unseen: IndexArray,
+    all_states: bool,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """`out`: `[N]` = immediate `[N]` (or `[0]`: none) + γ · worst of P·v, v `[S]`.
 
     `start`, `width`: `[slices]`; `row_of`, `moved`, `kept`: `[64·slices]`;
@@ -214,28 +227,28 @@ def l1_backup(
 
 @compiled_parallel
 def l1_backup_threads(
-    start,
-    width,
-    row_of,
-    index,
-    mass,
-    moved,
-    kept,
-    wide,
-    wide_moved,
-    seen_ptr,
-    seen,
-    nominal,
-    unseen_ptr,
-    unseen,
-    all_states,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-    chunks,
-):  # type: ignore[no-untyped-def]
+    start: IntArray,
+    width: IntArray,
+    row_of: IndexArray,
+    index: IndexArray,
+    mass: FloatArray,
+    moved: FloatArray,
+    kept: FloatArray,
+    wide: IntArray,
+    wide_moved: FloatArray,
+    seen_ptr: IntArray,
+    seen: IndexArray,
+    nominal: FloatArray,
+    unseen_ptr: IntArray,
+    unseen: IndexArray,
+    all_states: bool,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+    chunks: int,
+) -> None:
     """Shapes as in :func:`l1_backup`, the same bits; `chunks`: pieces of work."""
     everywhere = _extreme(all_states, v, sign)
     slices = width.size
@@ -280,7 +293,15 @@ def l1_backup_threads(
 
 
 @compiled
-def l1_kernel(row_ptr, successor, nominal, moved, v, sign, out):  # type: ignore[no-untyped-def]
+def l1_kernel(
+    row_ptr: IntArray,
+    successor: IndexArray,
+    nominal: FloatArray,
+    moved: FloatArray,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """`out`: `[nnz]` a kernel that attains the worst case; `moved`: `[N]` is ε."""
     for row in range(row_ptr.size - 1):
         first = row_ptr[row]

@@ -10,25 +10,26 @@ import numba
 import numpy as np
 
 from escapade.kernels.compilation import compiled, compiled_parallel
+from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
 __all__ = ["models_backup", "models_backup_threads", "models_choice"]
 
 
 @compiled
 def _models_rows(
-    first,
-    last,
-    row_ptr,
-    successor,
-    probability,
-    active,
-    immediate,
-    gamma,
-    v,
-    sign,
-    choice,
-    out,
-):  # type: ignore[no-untyped-def]
+    first: int,
+    last: int,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    active: BoolArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    choice: IntArray,
+    out: FloatArray,
+) -> None:
     """Rows `first` to `last`; `choice`: `[N]` the attaining model, or `[0]`."""
     n_models = probability.shape[1]
     total = np.empty(n_models)
@@ -53,8 +54,16 @@ def _models_rows(
 
 @compiled
 def models_backup(
-    row_ptr, successor, probability, active, immediate, gamma, v, sign, out
-):  # type: ignore[no-untyped-def]
+    row_ptr: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    active: BoolArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """`out`: `[N]` = immediate `[N]` (or `[0]`: none) + γ · worst of P·v, v `[S]`.
 
     `row_ptr`: `[N+1]`, `successor`: `[nnz]`, `probability`: `[nnz, M]`, `active`:
@@ -78,8 +87,17 @@ def models_backup(
 
 @compiled_parallel
 def models_backup_threads(
-    row_ptr, successor, probability, active, immediate, gamma, v, sign, out, chunks
-):  # type: ignore[no-untyped-def]
+    row_ptr: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    active: BoolArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+    chunks: int,
+) -> None:
     """Shapes as in :func:`models_backup`, the same bits; `chunks`: pieces of work."""
     rows = row_ptr.size - 1
     choice = np.empty(0, np.int64)
@@ -101,7 +119,16 @@ def models_backup_threads(
 
 
 @compiled
-def models_choice(row_ptr, successor, probability, active, v, sign, choice, out):  # type: ignore[no-untyped-def]
+def models_choice(
+    row_ptr: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    active: BoolArray,
+    v: FloatArray,
+    sign: float,
+    choice: IntArray,
+    out: FloatArray,
+) -> None:
     """`choice`: `[N]` the model that attains the worst case, `out`: `[N]` its value."""
     _models_rows(
         0,

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from escapade.kernels.compilation import compiled
+from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = [
     "LANES",
@@ -37,8 +38,16 @@ WIDEST = 64
 
 @compiled
 def fill_slices(
-    rows, row_ptr, successor, mass, slot, width, start, index, sliced
-):  # type: ignore[no-untyped-def]
+    rows: IntArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    mass: FloatArray,
+    slot: IntArray,
+    width: IntArray,
+    start: IntArray,
+    index: IndexArray,
+    sliced: FloatArray,
+) -> None:
     """`rows`: `[n]` the row of each slot, `slot`: `[n]` its place; fills the slices."""
     for i in range(rows.size):
         row = rows[i]
@@ -56,14 +65,26 @@ def fill_slices(
 
 
 @compiled
-def gather_slice(index, start, width, v, sign, z):  # type: ignore[no-untyped-def]
+def gather_slice(
+    index: IndexArray,
+    start: int,
+    width: int,
+    v: FloatArray,
+    sign: float,
+    z: FloatArray,
+) -> None:
     """`z`: `[64·width]` gets ``sign * v`` at the slice's successors."""
     for k in range(width * LANES):
         z[k] = sign * v[index[start + k]]
 
 
 @compiled
-def _in_order(a, p, b, q):  # type: ignore[no-untyped-def]
+def _in_order(
+    a: float,
+    p: float,
+    b: float,
+    q: float,
+) -> tuple[float, float, float, float]:
     """One comparator: the pairs (value, mass) with the smaller value first."""
     swap = b < a
     return (
@@ -75,7 +96,15 @@ def _in_order(a, p, b, q):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fill_2(z, mass, start, amount, slot, fill, top):  # type: ignore[no-untyped-def]
+def _fill_2(
+    z: FloatArray,
+    mass: FloatArray,
+    start: int,
+    amount: FloatArray,
+    slot: int,
+    fill: FloatArray,
+    top: FloatArray,
+) -> None:
     for l in range(LANES):  # noqa: E741
         z0, p0, z1, p1 = _in_order(
             z[l], mass[start + l], z[LANES + l], mass[start + LANES + l]
@@ -90,7 +119,15 @@ def _fill_2(z, mass, start, amount, slot, fill, top):  # type: ignore[no-untyped
 
 
 @compiled
-def _fill_4(z, mass, start, amount, slot, fill, top):  # type: ignore[no-untyped-def]
+def _fill_4(
+    z: FloatArray,
+    mass: FloatArray,
+    start: int,
+    amount: FloatArray,
+    slot: int,
+    fill: FloatArray,
+    top: FloatArray,
+) -> None:
     for l in range(LANES):  # noqa: E741
         z0, p0 = z[l], mass[start + l]
         z1, p1 = z[LANES + l], mass[start + LANES + l]
@@ -117,7 +154,15 @@ def _fill_4(z, mass, start, amount, slot, fill, top):  # type: ignore[no-untyped
 
 
 @compiled
-def _fill_8(z, mass, start, amount, slot, fill, top):  # type: ignore[no-untyped-def]
+def _fill_8(
+    z: FloatArray,
+    mass: FloatArray,
+    start: int,
+    amount: FloatArray,
+    slot: int,
+    fill: FloatArray,
+    top: FloatArray,
+) -> None:
     """Nineteen comparators, then the greedy hand-out; all 64 rows in vector lanes."""
     for l in range(LANES):  # noqa: E741
         z0, p0 = z[l], mass[start + l]
@@ -175,7 +220,12 @@ def _fill_8(z, mass, start, amount, slot, fill, top):  # type: ignore[no-untyped
 
 
 @compiled
-def _compare_lanes(z, p, i, j):  # type: ignore[no-untyped-def]
+def _compare_lanes(
+    z: FloatArray,
+    p: FloatArray,
+    i: int,
+    j: int,
+) -> None:
     """One comparator between entries ``i < j`` of every row of a slice."""
     a = i * LANES
     b = j * LANES
@@ -190,7 +240,17 @@ def _compare_lanes(z, p, i, j):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fill_any(z, mass, start, width, amount, slot, p, fill, top):  # type: ignore[no-untyped-def]
+def _fill_any(
+    z: FloatArray,
+    mass: FloatArray,
+    start: int,
+    width: int,
+    amount: FloatArray,
+    slot: int,
+    p: FloatArray,
+    fill: FloatArray,
+    top: FloatArray,
+) -> None:
     """Batcher's odd-even merge sort over whole slices, any power of two as width."""
     for k in range(width * LANES):
         p[k] = mass[start + k]
@@ -224,7 +284,17 @@ def _fill_any(z, mass, start, width, amount, slot, p, fill, top):  # type: ignor
 
 
 @compiled
-def fill_slice(z, mass, start, width, amount, slot, p, fill, top):  # type: ignore[no-untyped-def]
+def fill_slice(
+    z: FloatArray,
+    mass: FloatArray,
+    start: int,
+    width: int,
+    amount: FloatArray,
+    slot: int,
+    p: FloatArray,
+    fill: FloatArray,
+    top: FloatArray,
+) -> None:
     """`z`: `[64·width]`, `mass` at `start`: the same; `amount` at `slot`: `[64]`.
 
     ``fill[l]`` gets the most that ``amount`` units of mass can earn in row ``l``,
@@ -241,7 +311,12 @@ def fill_slice(z, mass, start, width, amount, slot, p, fill, top):  # type: igno
 
 
 @compiled
-def fill_from_top(z, p, n, amount):  # type: ignore[no-untyped-def]
+def fill_from_top(
+    z: FloatArray,
+    p: FloatArray,
+    n: int,
+    amount: float,
+) -> float:
     """`z`, `p`: `[≥n]` values and capacities; the most that `amount` can earn.
 
     Selection in expected linear time: split at a pivot, keep the side on which the

@@ -246,8 +246,9 @@ class Interval(RowSet):
         value, gain, target = read_buffers(self, v, immediate, out)
         sign = read_sense(sense)
         chunks = pieces_of_work(self.n_states)
-        run: Callable[..., None]
-        run = interval_backup if chunks == 1 else interval_backup_threads
+        run: Callable[..., None] = (
+            interval_backup if chunks == 1 else interval_backup_threads
+        )
         extra = () if chunks == 1 else (chunks,)
         run(*self._layout, gain, discount, value, sign, target, *extra)
         return target

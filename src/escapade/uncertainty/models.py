@@ -130,7 +130,7 @@ class Models(UncertaintySet):
     @property
     def n_models(self) -> int:
         """Number of models, those put aside by :meth:`keep` included."""
-        return self._probability.shape[1]
+        return int(self._probability.shape[1])
 
     @property
     def active(self) -> BoolArray:
@@ -156,7 +156,8 @@ class Models(UncertaintySet):
     def reachable(self) -> BoolArray:
         """``[entries]``; whether some member gives the entry a positive probability."""
         still = np.repeat(self._active, np.diff(self.row_ptr), axis=0)
-        reached: BoolArray = ((self._probability > 0.0) & still).any(axis=1)
+        possible: BoolArray = (self._probability > 0.0) & still
+        reached: BoolArray = np.logical_or.reduce(possible, axis=1)
         return reached
 
     def members(self, cmdp: CMDP) -> Iterator[CMDP]:
@@ -202,8 +203,9 @@ class Models(UncertaintySet):
         value, gain, target = read_buffers(self, v, immediate, out)
         sign = read_sense(sense)
         chunks = pieces_of_work(self.n_states)
-        run: Callable[..., None]
-        run = models_backup if chunks == 1 else models_backup_threads
+        run: Callable[..., None] = (
+            models_backup if chunks == 1 else models_backup_threads
+        )
         extra = () if chunks == 1 else (chunks,)
         layout = (self.row_ptr, self.successor, self._probability, self._active)
         run(*layout, gain, discount, value, sign, target, *extra)
@@ -280,7 +282,7 @@ class Models(UncertaintySet):
         place.
         """
         mask = read_array("models", "a boolean mask", models)
-        shapes = [(self.n_models,)]
+        shapes: list[tuple[int, ...]] = [(self.n_models,)]
         if self.rectangular:
             shapes.append((self.n_pairs, self.n_models))
         if mask.dtype != np.bool_ or mask.shape not in shapes:

@@ -115,7 +115,7 @@ def check_entries(
         )
 
 
-def pair_of_entry(row_ptr: IntArray, entry: int) -> int:
+def pair_of_entry(row_ptr: IntArray | IndexArray, entry: int) -> int:
     """Return the row to which a stored entry belongs."""
     return int(np.searchsorted(row_ptr, entry, side="right")) - 1
 
