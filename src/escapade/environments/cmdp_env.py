@@ -157,6 +157,10 @@ class CMDPEnv(gymnasium.Env[int, int]):
         }
         return self._state, reward, False, False, info
 
+    def place(self, state: SupportsIndex) -> None:
+        """Put the world into a state, as a compiled loop does that lived on for it."""
+        self._state = self._read_index("state", state, self.cmdp.n_states)
+
     def render(self) -> Any:
         """Return the picture that ``render_mode`` asked for; ``None`` without one."""
         if self.render_mode is None:

@@ -85,6 +85,45 @@ def record(
 
 
 @compiled
+def record_all(
+    row_ptr: IntArray,
+    successor: IndexArray,
+    visits: IntArray,
+    pair_visits: IntArray,
+    reward_sum: FloatArray,
+    cost_count: IntArray,
+    cost_sum: FloatArray,
+    pairs: IntArray,
+    next_states: IntArray,
+    rewards: FloatArray,
+    costs: FloatArray,
+    costs_seen: BoolArray,
+) -> int:
+    """Count steps, one a row of ``costs``, ``[n, K]``; the first impossible, or −1.
+
+    Steps before the impossible one are counted, it and those after it are not.
+    """
+    for i in range(pairs.size):
+        counted = record(
+            row_ptr,
+            successor,
+            visits,
+            pair_visits,
+            reward_sum,
+            cost_count,
+            cost_sum,
+            pairs[i],
+            next_states[i],
+            rewards[i],
+            costs[i],
+            costs_seen[i],
+        )
+        if not counted:
+            return i
+    return -1
+
+
+@compiled
 def _end(share: float, bound: float, low: float, high: float, rising: bool) -> float:
     """Where kl(share ‖ p) passes ``bound`` between two points, rounded outward."""
     for _ in range(_HALVINGS):

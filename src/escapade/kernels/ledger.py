@@ -103,7 +103,7 @@ class Plan(NamedTuple):
     ``known`` and ``home`` are masks of the states that are known, and of those where
     the fallback may be waited out; ``goal`` is ``[pairs]``, the visits that each pair
     should get; ``score`` is ``[pairs]`` and breaks ties among pairs visited equally
-    often; ``exploring`` tells which phase following the policy is.
+    often; ``exploring`` marks the states in which following the policy is exploration.
 
     The policy has nodes: those of state ``s`` are ``node_ptr[s]`` to ``node_ptr[s+1]``,
     each with a ``level``, in rising order; the last node whose level is at most the
@@ -119,7 +119,7 @@ class Plan(NamedTuple):
     home: BoolArray
     goal: IntArray
     score: FloatArray
-    exploring: bool
+    exploring: BoolArray
     node_ptr: IntArray
     level: FloatArray
     weight: FloatArray
@@ -145,7 +145,7 @@ class Pending(NamedTuple):
 def affordable(
     ledger: Ledger, pair: int, promise: FloatArray, left: FloatArray
 ) -> bool:
-    """``promise``, ``left``: ``[K]``; whether ``pair`` may be played, leaving ``left``."""
+    """``promise``, ``left``: ``[K]``; whether ``pair`` may be played and leave that."""
     within = ledger.allowed[pair]
     for k in range(promise.size):
         within = within and ledger.q[k, pair] + left[k] <= promise[k]
@@ -308,7 +308,7 @@ def decide(
         pair = _follow(ledger, plan, promise, state, u, pending)
         if pair >= 0:
             choose_rules(ledger, promise, pending)
-            return pair, (EXPLORE if plan.exploring else EXPLOIT), AS_PLANNED
+            return pair, (EXPLORE if plan.exploring[state] else EXPLOIT), AS_PLANNED
         reason = NOT_AFFORDABLE
         if plan.node_ptr[state] == plan.node_ptr[state + 1]:
             reason = NOTHING_TO_DO

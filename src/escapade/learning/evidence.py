@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from escapade.kernels.evidence import record
+from escapade.kernels.evidence import record, record_all
 from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["Evidence"]
@@ -84,6 +84,34 @@ class Evidence:
                 reward,
                 cost if cost is not None else self.cost_sum[:, 0],
                 seen,
+            )
+        )
+
+    def record_all(
+        self,
+        pairs: IntArray,
+        next_states: IntArray,
+        rewards: FloatArray,
+        costs: FloatArray,
+    ) -> int:
+        """Count many steps; return the first that cannot happen, or −1.
+
+        ``costs`` is ``[n, K]``, with NaN where a cost was not seen.
+        """
+        return int(
+            record_all(
+                self.row_ptr,
+                self.successor,
+                self.visits,
+                self.pair_visits,
+                self.reward_sum,
+                self.cost_count,
+                self.cost_sum,
+                pairs,
+                next_states,
+                rewards,
+                np.ascontiguousarray(costs),
+                ~np.isnan(costs).any(axis=1),
             )
         )
 

@@ -1,0 +1,297 @@
+"""E⁴: one lifetime, safe from the first step.
+
+The agent is asked what to do in a state, and told what came of it.  Before every action
+the ledger is consulted; after every outcome the promise is settled.  In between stand a
+belief, which narrows with what is seen, a fallback that can always be afforded, and a
+plan that says what would be worth doing.
+
+When the world does what was held impossible, the theorem behind the promise no longer
+applies.  The agent says so (:attr:`E4.breaks`), plays the fallback from then on, and
+promises what that costs at worst, as far as it can still tell.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+import numpy as np
+
+from escapade.agent.belief import Belief
+from escapade.agent.phases import REASONS, Phase
+from escapade.agent.planning import Planned, Planning
+from escapade.agent.safety import Safety
+from escapade.agent.settings import E4Settings
+from escapade.errors import AssumptionError, refusal
+from escapade.kernels.ledger import Pending, decide, settle
+from escapade.knowledge.knowledge import Knowledge
+from escapade.typing import ArrayLike, FloatArray, IntArray
+
+__all__ = ["E4", "Decision"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do, and what it rests on.
+
+    Attributes
+    ----------
+    id
+        Number of the decision, from 0.
+    state, action
+        Where it was made, and what it is.
+    phase, reason
+        What the agent is doing, and why, in words.
+    promise
+        ``(K,)``; what the expected discounted cost from now on stays within.
+    reserved
+        ``(K,)``; how much of that the fallback needs from here.
+    """
+
+    id: int
+    state: int
+    action: int
+    phase: Phase
+    reason: str
+    promise: tuple[float, ...]
+    reserved: tuple[float, ...]
+    reason_code: int = 0
+
+
+class E4:
+    """Explicit explore, exploit, or escape.
+
+    Parameters
+    ----------
+    knowledge
+        All that the agent is told about its world.
+    settings
+        See :class:`E4Settings`.
+
+    Attributes
+    ----------
+    cap
+        ``(K,)``; the most that is ever promised: the budget, less the margin that pays
+        for what is only known with confidence.
+    promise
+        ``(K,)``; the present promise.
+    breaks
+        What the world did against the assumptions, in words; empty while all holds.
+    plans, decisions
+        How often the agent has planned and decided.
+
+    Raises
+    ------
+    AssumptionError
+        If the budget cannot be promised from the start; the message says why.
+    """
+
+    def __init__(
+        self, knowledge: Knowledge, settings: E4Settings | None = None
+    ) -> None:
+        self.knowledge = knowledge
+        self.settings = settings or E4Settings()
+        margin = self.settings.margin * knowledge.budget
+        most = knowledge.cost_max / (1.0 - knowledge.discount)
+        share = np.divide(margin, most, out=np.ones_like(most), where=most > 0.0)
+        delta = self.settings.delta * min(float(share.min()), 1.0)
+        self.belief = Belief(knowledge, delta=delta)
+        sure = self.belief.failure_probability == 0.0
+        self.cap: FloatArray = knowledge.budget - (0.0 if sure else margin)
+        self.safety = Safety(self.belief, self.cap, precision=1e-9)
+        self._check_start()
+        self.promise: FloatArray = np.array(self.cap)
+        self.memory: IntArray = np.zeros(1, dtype=np.int64)
+        self.rng = np.random.default_rng(self.settings.seed)
+        k = knowledge.n_costs
+        self.pending = Pending(
+            rule=np.zeros(k, dtype=np.int64),
+            q=np.zeros(k),
+            ahead=np.zeros(k),
+            reach=np.zeros(k),
+        )
+        self._planning = Planning(self.settings)
+        self.changed = np.zeros(knowledge.n_pairs, dtype=np.bool_)
+        self.planned: Planned = self._planning.plan(self.belief, self.safety)
+        self.plans = 1
+        self.decisions = 0
+        self.breaks: list[str] = []
+        self.state: int | None = None
+        self._open: tuple[Decision, int] | None = None
+        self._last: tuple[int, float, tuple[float, ...] | None, int] | None = None
+
+    def _check_start(self) -> None:
+        start = np.flatnonzero(self.knowledge.start)
+        outside = start[~self.safety.promisable[start]]
+        if outside.size:
+            raise AssumptionError(
+                f"knowledge: expected a budget that can be promised from the start, "
+                f"found that {self.safety.at_birth.why(int(outside[0]))}"
+            )
+
+    # -- ask and tell ------------------------------------------------------------------
+
+    def ask(self, state: SupportsIndex) -> Decision:
+        """Return what to do in ``state``.
+
+        Between a question and what came of it no other question is answered, and the
+        state must be the one that the last step was told to lead to.
+        """
+        if self._open is not None:
+            raise refusal(
+                "ask", "what came of the last decision first", self._open[0].id
+            )
+        here = self._read_state("state", state)
+        if self.state is not None and here != self.state:
+            raise refusal("state", f"the state told last, {self.state}", here)
+        if not self.safety.promisable[here] and not self.breaks:
+            raise AssumptionError(
+                f"state: expected one from which the budget can be promised, found "
+                f"that {self.safety.at_birth.why(here)}"
+            )
+        planned = self.planned
+        pair, phase, reason = decide(
+            planned.ledger,
+            planned.plan,
+            self.belief.evidence.pair_visits,
+            self.promise,
+            self.memory,
+            here,
+            self.rng.random(),
+            self.pending,
+        )
+        decision = Decision(
+            id=self.decisions,
+            state=here,
+            action=int(self.knowledge.pairs.pair_action[pair]),
+            phase=Phase(phase),
+            reason=REASONS[reason],
+            promise=tuple(self.promise.tolist()),
+            reserved=tuple(planned.ledger.w[:, here].tolist()),
+            reason_code=reason,
+        )
+        self._open = (decision, pair)
+        return decision
+
+    def tell(
+        self,
+        decision: Decision,
+        *,
+        reward: float,
+        cost: ArrayLike | None,
+        next_state: SupportsIndex,
+    ) -> None:
+        """Say what came of a decision.
+
+        Telling the same thing twice does nothing the second time.
+
+        Parameters
+        ----------
+        decision
+            As :meth:`ask` returned it.
+        reward
+            In ``[0, reward_max]``.
+        cost
+            One number for each channel, or ``None`` if it is not known: then
+            ``cost_max`` is charged, and nothing is learned from it.
+        next_state
+            Where the step led.
+        """
+        after = self._read_state("next_state", next_state)
+        earned = self._read_reward(reward)
+        paid = None if cost is None else self._read_cost(cost)
+        told = (decision.id, earned, None if paid is None else tuple(paid), after)
+        if self._open is None or decision.id != self._open[0].id:
+            if told == self._last:
+                return
+            expected = "no decision" if self._open is None else self._open[0].id
+            raise refusal("decision", f"{expected}, which is open", decision.id)
+        pair = self._open[1]
+        charged = paid if paid is not None else np.array(self.knowledge.cost_max)
+        counted = self.belief.evidence.record(pair, after, earned, paid)
+        if counted:
+            settle(self.planned.ledger, self.pending, charged, after, self.promise)
+            self.changed[pair] = True
+        self._open, self._last = None, told
+        self.finish_step(pair, after, counted=counted)
+
+    def finish_step(self, pair: int, next_state: int, *, counted: bool) -> None:
+        """Close a step whose outcome was counted, or could not be; plan if need be."""
+        self.state = next_state
+        self.decisions += 1
+        if not counted:
+            layout = self.knowledge.pairs
+            self.break_down(
+                f"successor: expected one that is possible after state "
+                f"{layout.pair_state[pair]}, action {layout.pair_action[pair]}, found "
+                f"state {next_state}"
+            )
+        elif (
+            not self.breaks
+            and self.belief.evidence.pair_visits[pair] >= self.planned.watch[pair]
+        ):
+            self.replan()
+
+    def replan(self) -> None:
+        """Bring belief, fallback and plan up to date with what was seen."""
+        changed = np.flatnonzero(self.changed)
+        self.changed[:] = False
+        self.plans += 1
+        try:
+            self.belief.update(changed)
+        except AssumptionError as error:
+            self.break_down(str(error))
+            return
+        self.safety.refresh(self.belief)
+        self.planned = self._planning.plan(self.belief, self.safety)
+
+    def break_down(self, what: str) -> None:
+        """Note that an assumption broke, and keep to the fallback from now on."""
+        self.breaks.append(f"decision {self.decisions - 1}: {what}")
+        self.planned = self._planning.nothing_but_fallback(self.planned)
+        if self.state is not None:
+            self.promise[:] = np.maximum(
+                np.minimum(self.promise, self.cap), self.safety.w[:, self.state]
+            )
+
+    @property
+    def open_pair(self) -> int:
+        """The pair of the decision whose outcome has not been told; −1 if none."""
+        return -1 if self._open is None else self._open[1]
+
+    # -- reading -----------------------------------------------------------------------
+
+    def _read_state(self, argument: str, value: SupportsIndex) -> int:
+        last = self.knowledge.n_states - 1
+        try:
+            state = operator.index(value)
+        except TypeError:
+            raise refusal(argument, f"a state in 0..{last}", repr(value)) from None
+        if not 0 <= state <= last:
+            raise AssumptionError(
+                f"{argument}: expected a state in 0..{last}, found {state}"
+            )
+        return state
+
+    def _read_reward(self, value: float) -> float:
+        reward, most = float(value), self.knowledge.reward_max
+        if not 0.0 <= reward <= most:
+            raise AssumptionError(
+                f"reward: expected a number in [0, {most:g}], found {reward:g}"
+            )
+        return reward
+
+    def _read_cost(self, value: ArrayLike) -> FloatArray:
+        most = self.knowledge.cost_max
+        cost = np.atleast_1d(np.array(value, dtype=np.float64))
+        if cost.shape != most.shape:
+            raise refusal("cost", f"{most.size} numbers", f"shape {cost.shape}")
+        bad = ~((cost >= 0.0) & (cost <= most))
+        if bad.any():
+            k = int(np.argmax(bad))
+            raise AssumptionError(
+                f"cost: expected a number in [0, {most[k]:g}], found {cost[k]:g}"
+                + (f" in channel {k}" if most.size > 1 else "")
+            )
+        return cost

@@ -1,0 +1,139 @@
+"""The fallback through a lifetime: what it costs at worst, and where it stands.
+
+``w`` bounds what the fallback policy ``f`` costs from each promisable state on.  At
+birth it comes from :func:`escapade.planning.fallback.fallback`.  Afterwards the sets of
+kernels only shrink, so what was a supersolution stays one, and is improved in place:
+
+- with one budget, ``w(s) ← min(w(s), least Q(s, a))`` over the pairs that stay within
+  the promisable states, ``f(s)`` the pair that attains it;
+- with several, ``w_k ← min(w_k, Q_k(·, f))`` for the same ``f``; another fallback is
+  taken only where every channel's promise can follow.
+
+Each sweep starts from a supersolution and ends with one, so it may stop at any time.
+A state outside joins the promisable ones when one of its pairs leads among them for
+sure at a worst cost within the budget.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from escapade.agent.belief import Belief
+from escapade.planning.fallback import Fallback, fallback
+from escapade.typing import BoolArray, FloatArray, IntArray
+
+__all__ = ["Safety"]
+
+_UP = 1.0 + 1e-11
+"""More than rounding in one backup can do, so ``Q(s, f(s)) <= w(s)`` in doubles."""
+
+
+class Safety:
+    """Fallback, promisable states and worst-case costs, kept up to date.
+
+    Attributes
+    ----------
+    w
+        ``[K, S]``, infinite outside the promisable states.
+    pairs
+        ``[S]``; the pair of the fallback in each state.
+    promisable
+        ``[S]`` mask.
+    allowed
+        ``[pairs]`` mask: every possible successor is promisable.
+    q, ahead, reach
+        ``[K, pairs]``: worst cost of a pair and the fallback after it, the discounted
+        share of the fallback, and the discounted worst of the fallback over every
+        possible successor; infinite for pairs that are not allowed.
+    at_birth
+        The fallback as it was found at first, with its reasons.
+    """
+
+    w: FloatArray
+    pairs: IntArray
+    promisable: BoolArray
+    allowed: BoolArray
+    q: FloatArray
+    ahead: FloatArray
+    reach: FloatArray
+
+    def __init__(
+        self, belief: Belief, cap: FloatArray, *, precision: float, sweeps: int = 60
+    ) -> None:
+        self.cap = cap
+        self._precision = precision
+        self._sweeps = sweeps
+        self._state_ptr = belief.knowledge.pairs.state_ptr
+        self._per_state = np.diff(self._state_ptr)
+        self.at_birth = self._found(belief)
+        self._adopt(self.at_birth, belief)
+        self.refresh(belief)
+
+    def _found(self, belief: Belief) -> Fallback:
+        return fallback(
+            belief.likeliest(),
+            belief.sets,
+            cost=belief.cost_upper,
+            budget=self.cap,
+            precision=self._precision,
+        )
+
+    def _adopt(self, found: Fallback, belief: Belief) -> None:
+        knowledge = belief.knowledge
+        self.promisable = np.array(found.promisable)
+        self.w = np.where(self.promisable, found.cost_to_go * _UP, np.inf)
+        actions = found.policy.actions
+        table = np.zeros((knowledge.n_states, knowledge.n_actions), dtype=np.int64)
+        table[knowledge.pairs.pair_state, knowledge.pairs.pair_action] = np.arange(
+            knowledge.n_pairs
+        )
+        self.pairs = table[np.arange(knowledge.n_states), actions]
+
+    # -- keeping up --------------------------------------------------------------------
+
+    def refresh(self, belief: Belief) -> None:
+        """Improve everything by what the belief has learned since the last time."""
+        for _ in range(self._sweeps):
+            before = self.w.copy()
+            self._sweep(belief)
+            gain = np.where(np.isfinite(self.w), before - self.w, 0.0)
+            if not (gain > self._precision * (1.0 + self.w.min())).any():
+                break
+        self._evaluate(belief)
+
+    def _evaluate(self, belief: Belief) -> None:
+        """Set what pairs cost at worst under the present ``w``."""
+        reachable, successor = belief.reachable, belief.knowledge.successor
+        starts = belief.knowledge.row_ptr[:-1]
+        stray = reachable & ~self.promisable[successor]
+        self.allowed = np.add.reduceat(stray, starts, dtype=np.int64) == 0
+        gamma = belief.knowledge.discount
+        q, ahead, reach = [], [], []
+        for k, channel in enumerate(self.w):
+            # states outside are never reached by pairs that are allowed
+            w = np.where(self.promisable, channel, 0.0)
+            cost, after = belief.worst_cost(k, w)
+            most = np.maximum.reduceat(np.where(reachable, w[successor], 0.0), starts)
+            q.append(np.where(self.allowed, cost, np.inf))
+            ahead.append(np.where(self.allowed, after, np.inf))
+            reach.append(np.where(self.allowed, gamma * most, np.inf))
+        self.q, self.ahead, self.reach = np.array(q), np.array(ahead), np.array(reach)
+
+    def _sweep(self, belief: Belief) -> None:
+        self._evaluate(belief)
+        if len(self.w) == 1:
+            q = self.q[0]
+            best = np.minimum.reduceat(q, self._state_ptr[:-1])
+            hit = np.where(
+                q == np.repeat(best, self._per_state), np.arange(q.size), q.size
+            )
+            first = np.minimum.reduceat(hit, self._state_ptr[:-1])
+            offered = best * _UP
+            better = (offered < self.w[0]) & (offered <= self.cap[0])
+            self.pairs[better] = first[better]
+            self.w[0, better] = offered[better]
+            self.promisable |= better
+            return
+        held = self.q[:, self.pairs] * _UP
+        inside = self.promisable & np.isfinite(held).all(axis=0)
+        self.w[:, inside] = np.minimum(self.w[:, inside], held[:, inside])

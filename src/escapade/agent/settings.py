@@ -1,0 +1,96 @@
+"""What an agent can be told to do differently, as one value.
+
+Nothing here can break the promise except ``delta`` and ``margin``, which say how often
+it may break; the rest settles how fast the agent learns, and what it looks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from escapade.errors import refusal
+from escapade.model.arguments import read_count, read_number
+
+__all__ = ["E4Settings", "Mode", "Planner"]
+
+Mode = Literal["ledger", "paper"]
+"""The promise ledger, or the paper's algorithm with its errors mended."""
+
+Planner = Literal["auto", "linear-program", "dynamic-programming", "slack"]
+"""How the exploiting policy is planned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class E4Settings:
+    """Settings of :class:`escapade.E4`.
+
+    Attributes
+    ----------
+    mode
+        ``"ledger"`` or ``"paper"``.
+    epsilon
+        How far from the best the certified policy may be.
+    delta
+        Probability with which the promise may ever be broken.
+    known_after
+        Visits of each action after which a state counts as known.
+    planner
+        How the exploiting policy is planned; ``"auto"`` chooses.
+    seed
+        For the draws of policies that mix actions.
+    margin
+        Share of each budget that pays for ``delta``: promises are made for the budget
+        less this, and the confidence δ0 = δ · margin · d (1 − γ)/c_max follows from it.
+        Unused when nothing is estimated.
+    reserve
+        What actions other than the fallback's leave of the promise: this share of
+        ``cost_max``, but at most a quarter of what the budget leaves above home.
+    turn_home, recharge
+        Shares of what the budget leaves above home: below the first the agent turns
+        home, and there it waits for the second.
+    refine
+        Whether sampling goes on, after the quota, where the certificate is widest.
+    replan_growth
+        A pair whose visits have grown by this factor since the last plan calls for
+        another.
+    """
+
+    mode: Mode = "ledger"
+    epsilon: float = 1.0
+    delta: float = 0.05
+    known_after: int = 20
+    planner: Planner = "auto"
+    seed: int | None = 0
+    margin: float = 0.005
+    reserve: float = 0.5
+    turn_home: float = 0.3
+    recharge: float = 0.9
+    refine: bool = True
+    replan_growth: float = 1.5
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("mode", get_args(Mode)), ("planner", get_args(Planner))):
+            if getattr(self, name) not in allowed:
+                raise refusal(
+                    name, f"one of {list(allowed)}", repr(getattr(self, name))
+                )
+        _between("epsilon", self.epsilon, 0.0, float("inf"))
+        _between("delta", self.delta, 0.0, 1.0)
+        read_count("known_after", self.known_after, least=1)
+        _between("margin", self.margin, 0.0, 1.0)
+        _between("reserve", self.reserve, 0.0, float("inf"), ends=True)
+        _between("turn_home", self.turn_home, 0.0, 1.0, ends=True)
+        _between("recharge", self.recharge, self.turn_home, 1.0)
+        _between("replan_growth", self.replan_growth, 1.0, float("inf"))
+        if self.seed is not None:
+            read_count("seed", self.seed)
+
+
+def _between(
+    name: str, value: float, low: float, high: float, *, ends: bool = False
+) -> None:
+    number = read_number(name, value)
+    if not (low < number < high or (ends and number in (low, high))):
+        left, right = ("[", "]") if ends else ("(", ")")
+        raise refusal(name, f"a number in {left}{low:g}, {high:g}{right}", number)

@@ -1,0 +1,175 @@
+"""A lifetime between two plans, compiled: decide, act, see, count, settle.
+
+The loop calls the kernels that ask and tell call, and draws from the two generators in
+the order in which they do: one number for the decision; then from the world's, one for
+the next state and one for each reward and cost that is not deterministic.  So it takes
+the same decisions, bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from escapade.kernels.compilation import compiled
+from escapade.kernels.evidence import record
+from escapade.kernels.ledger import Ledger, Pending, Plan, decide, settle
+from escapade.kernels.sampling import draw
+from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
+
+__all__ = [
+    "ALL_STEPS",
+    "IMPOSSIBLE",
+    "PLAN_AGAIN",
+    "Counts",
+    "Record",
+    "World",
+    "live",
+]
+
+ALL_STEPS, PLAN_AGAIN, IMPOSSIBLE = range(3)
+"""Why the loop stopped."""
+
+DETERMINISTIC, BERNOULLI, UNIFORM = range(3)
+"""Laws of samples, in the order of :mod:`escapade.environments.noise`."""
+
+
+class World(NamedTuple):
+    """The true model as the loop samples it.
+
+    ``pair_of``: ``[agent's pairs]``, the world's number of each; ``row_ptr``,
+    ``successor``, ``cumulative``: its transitions; ``reward``: ``[pairs]``; ``cost``:
+    ``[K, entries]``, means given the next state.
+    """
+
+    pair_of: IntArray
+    row_ptr: IntArray
+    successor: IndexArray
+    cumulative: FloatArray
+    reward: FloatArray
+    reward_max: float
+    reward_law: int
+    cost: FloatArray
+    cost_max: FloatArray
+    cost_law: int
+
+
+class Counts(NamedTuple):
+    """The agent's evidence, in its own numbering, and when to plan again.
+
+    Shapes as in :func:`escapade.kernels.evidence.record`; ``changed`` and ``watch`` are
+    ``[pairs]``: which pairs were visited, and the visits at which to stop.
+    """
+
+    row_ptr: IntArray
+    successor: IndexArray
+    visits: IntArray
+    pair_visits: IntArray
+    reward_sum: FloatArray
+    cost_count: IntArray
+    cost_sum: FloatArray
+    changed: BoolArray
+    watch: IntArray
+
+
+class Record(NamedTuple):
+    """What is written: ``states`` ``[T + 1]``, all else ``[T]`` or ``[T, K]``."""
+
+    states: IntArray
+    pairs: IntArray
+    phases: IntArray
+    reasons: IntArray
+    rewards: FloatArray
+    costs: FloatArray
+    promise: FloatArray
+    reserved: FloatArray
+
+
+@compiled
+def _sample(law: int, mean: float, maximum: float, rng: Any) -> float:
+    """Draw one sample; the twin of :func:`escapade.environments.noise.draw_sample`."""
+    if law == DETERMINISTIC:
+        return mean
+    u = rng.random()
+    if law == BERNOULLI:
+        return maximum if u * maximum < mean else 0.0
+    half_width = min(mean, maximum - mean)
+    return min(max(mean + half_width * (2.0 * u - 1.0), 0.0), maximum)
+
+
+@compiled
+def live(
+    ledger: Ledger,
+    plan: Plan,
+    counts: Counts,
+    promise: FloatArray,
+    memory: IntArray,
+    pending: Pending,
+    rng: Any,
+    world: World,
+    world_rng: Any,
+    trace: Record,
+    first: int,
+    last: int,
+) -> tuple[int, int]:
+    """Live steps ``first`` to ``last`` of ``trace``; where it stopped, and why.
+
+    ``trace.states[first]`` is where the loop begins.  Stopping to plan again comes
+    after the step that calls for it; an impossible successor is not counted, and its
+    step not taken to be over.
+    """
+    k_costs = promise.size
+    cost = np.empty(k_costs)
+    for t in range(first, last):
+        state = trace.states[t]
+        pair, phase, reason = decide(
+            ledger,
+            plan,
+            counts.pair_visits,
+            promise,
+            memory,
+            state,
+            rng.random(),
+            pending,
+        )
+        trace.pairs[t] = pair
+        trace.phases[t] = phase
+        trace.reasons[t] = reason
+        for k in range(k_costs):
+            trace.promise[t, k] = promise[k]
+            trace.reserved[t, k] = ledger.w[k, state]
+        true_pair = world.pair_of[pair]
+        entry = draw(world.row_ptr, world.cumulative, true_pair, world_rng.random())
+        next_state = world.successor[entry]
+        reward = _sample(
+            world.reward_law, world.reward[true_pair], world.reward_max, world_rng
+        )
+        for k in range(k_costs):
+            cost[k] = _sample(
+                world.cost_law, world.cost[k, entry], world.cost_max[k], world_rng
+            )
+            trace.costs[t, k] = cost[k]
+        trace.rewards[t] = reward
+        trace.states[t + 1] = next_state
+        counted = record(
+            counts.row_ptr,
+            counts.successor,
+            counts.visits,
+            counts.pair_visits,
+            counts.reward_sum,
+            counts.cost_count,
+            counts.cost_sum,
+            pair,
+            next_state,
+            reward,
+            cost,
+            True,
+        )
+        if not counted:
+            return t, IMPOSSIBLE
+        settle(ledger, pending, cost, next_state, promise)
+        counts.changed[pair] = True
+        if counts.pair_visits[pair] >= counts.watch[pair]:
+            return t + 1, PLAN_AGAIN
+    return last, ALL_STEPS

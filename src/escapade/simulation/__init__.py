@@ -1,0 +1,6 @@
+"""Agents in worlds: the loop, what happened, and whether the promise was kept."""
+
+from escapade.simulation.simulate import simulate
+from escapade.simulation.trace import Trace
+
+__all__ = ["Trace", "simulate"]

@@ -1,0 +1,252 @@
+"""The one loop in which an agent meets a world.
+
+The loop asks, acts and tells; that is all that passes between agent and world.  Where
+both are of this library, the same loop also exists compiled, and lives from plan to
+plan at once; it takes the same decisions, bit for bit, as a test holds it to.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from escapade.agent.e4 import E4
+from escapade.agent.phases import REASONS, Phase
+from escapade.environments.cmdp_env import CMDPEnv
+from escapade.environments.noise import Noise
+from escapade.errors import refusal
+from escapade.kernels.lifetime import (
+    IMPOSSIBLE,
+    Counts,
+    Record,
+    World,
+    live,
+)
+from escapade.kernels.sampling import fill_cumulative
+from escapade.model.arguments import read_count
+from escapade.simulation.trace import Trace
+from escapade.typing import IntArray
+
+__all__ = ["simulate"]
+
+_LAW = {"deterministic": 0, "bernoulli": 1, "uniform": 2}
+
+
+def simulate(
+    agent: E4,
+    env: Any,
+    steps: int,
+    *,
+    seed: int | None = None,
+    until: Literal["steps", "certified"] = "steps",
+    compiled: bool | None = None,
+) -> Trace:
+    """Let an agent live in a world.
+
+    Parameters
+    ----------
+    agent
+        A new agent, or one that stopped where ``env`` now is.
+    env
+        A Gymnasium environment with discrete spaces and ``info["cost"]``.
+    steps
+        Most steps to take.
+    seed
+        For the world; by default it follows from the agent's own seed.
+    until
+        ``"steps"`` takes all of them; ``"certified"`` ends as soon as the agent's
+        certificate is as narrow as its ``epsilon``.
+    compiled
+        Whether to use the compiled loop; by default where that is possible.
+
+    Returns
+    -------
+    Trace
+    """
+    steps = read_count("steps", steps)
+    if until not in ("steps", "certified"):
+        raise refusal("until", "'steps' or 'certified'", repr(until))
+    possible = isinstance(env, CMDPEnv) and isinstance(agent, E4)
+    if compiled and not possible:
+        raise refusal(
+            "compiled", "an E4 agent and an environment over a CMDP", "others"
+        )
+    state = _begin(agent, env, seed)
+    tape = _Tape(agent, steps, state)
+    run = _run_compiled if (possible if compiled is None else compiled) else _run
+    done, stopped = run(agent, env, tape, steps, until)
+    return tape.cut(agent, done, stopped)
+
+
+def _begin(agent: E4, env: Any, seed: int | None) -> int:
+    """Put the world where the agent is, or both at a start."""
+    if agent.state is not None:
+        return agent.state
+    if seed is None:
+        own = agent.settings.seed
+        seed = (
+            None
+            if own is None
+            else int(np.random.SeedSequence([own, 1]).generate_state(1, np.uint32)[0])
+        )
+    state, _ = env.reset(seed=seed)
+    return int(state)
+
+
+class _Tape:
+    """Arrays that a lifetime is written into."""
+
+    def __init__(self, agent: E4, steps: int, state: int) -> None:
+        k = agent.knowledge.n_costs
+        self.record = Record(
+            states=np.zeros(steps + 1, dtype=np.int64),
+            pairs=np.zeros(steps, dtype=np.int64),
+            phases=np.zeros(steps, dtype=np.int64),
+            reasons=np.zeros(steps, dtype=np.int64),
+            rewards=np.zeros(steps),
+            costs=np.zeros((steps, k)),
+            promise=np.zeros((steps, k)),
+            reserved=np.zeros((steps, k)),
+        )
+        self.record.states[0] = state
+        self.plans: list[int] = []
+
+    def cut(self, agent: E4, done: int, stopped: str) -> Trace:
+        """Return the first ``done`` steps as a trace."""
+        record, knowledge = self.record, agent.knowledge
+        actions: IntArray = knowledge.pairs.pair_action[record.pairs[:done]]
+        return Trace(
+            states=record.states[: done + 1],
+            actions=actions,
+            phases=record.phases[:done],
+            reasons=record.reasons[:done],
+            rewards=record.rewards[:done],
+            costs=record.costs[:done],
+            promise=record.promise[:done],
+            reserved=record.reserved[:done],
+            plans=np.array(self.plans, dtype=np.int64),
+            discount=knowledge.discount,
+            budget=knowledge.budget,
+            stopped=stopped,
+            phase_names=tuple(phase.label for phase in Phase),
+            reason_names=dict(REASONS),
+        )
+
+
+def _run(agent: E4, env: Any, tape: _Tape, steps: int, until: str) -> tuple[int, str]:
+    """Ask, act and tell, one step after the other."""
+    record = tape.record
+    state = int(record.states[0])
+    for t in range(steps):
+        plans = agent.plans
+        decision = agent.ask(state)
+        after, reward, ended, cut_off, info = env.step(decision.action)
+        if ended or cut_off:
+            raise refusal("env", "a world that goes on", f"an end at step {t}")
+        state = int(after)
+        record.pairs[t] = agent.open_pair
+        record.phases[t] = decision.phase
+        record.reasons[t] = decision.reason_code
+        record.rewards[t] = reward
+        record.costs[t] = info["cost"]
+        record.promise[t] = decision.promise
+        record.reserved[t] = decision.reserved
+        record.states[t + 1] = state
+        agent.tell(decision, reward=float(reward), cost=info["cost"], next_state=state)
+        if agent.plans > plans:
+            tape.plans.append(t + 1)
+            if until == "certified" and agent.certified:
+                return t + 1, "certified"
+    return steps, "all steps taken"
+
+
+def _run_compiled(
+    agent: E4, env: CMDPEnv, tape: _Tape, steps: int, until: str
+) -> tuple[int, str]:
+    """Live from plan to plan; between them nothing but compiled code runs."""
+    world = _world(agent, env)
+    t = 0
+    while t < steps:
+        begun, plans = t, agent.plans
+        t, why = live(
+            agent.planned.ledger,
+            agent.planned.plan,
+            _counts(agent),
+            agent.promise,
+            agent.memory,
+            agent.pending,
+            agent.rng,
+            world,
+            env.np_random,
+            tape.record,
+            begun,
+            steps,
+        )
+        if why == IMPOSSIBLE:
+            t += 1
+        last = int(tape.record.pairs[t - 1])
+        after = int(tape.record.states[t])
+        agent.decisions += t - begun - 1
+        agent.finish_step(last, after, counted=why != IMPOSSIBLE)
+        if agent.plans > plans:
+            tape.plans.append(t)
+            if until == "certified" and agent.certified:
+                env.place(after)
+                return t, "certified"
+    env.place(int(tape.record.states[t]))
+    return steps, "all steps taken"
+
+
+def _counts(agent: E4) -> Counts:
+    evidence = agent.belief.evidence
+    return Counts(
+        row_ptr=evidence.row_ptr,
+        successor=evidence.successor,
+        visits=evidence.visits,
+        pair_visits=evidence.pair_visits,
+        reward_sum=evidence.reward_sum,
+        cost_count=evidence.cost_count,
+        cost_sum=evidence.cost_sum,
+        changed=agent.changed,
+        watch=agent.planned.watch,
+    )
+
+
+def _world(agent: E4, env: CMDPEnv) -> World:
+    """Return the world as the loop samples it."""
+    cmdp, layout = env.cmdp, agent.knowledge.pairs
+    if (layout.n_states, layout.n_actions) != (cmdp.n_states, cmdp.n_actions):
+        raise refusal(
+            "env",
+            f"{layout.n_states} states and {layout.n_actions} actions",
+            f"{cmdp.n_states} and {cmdp.n_actions}",
+        )
+    number = np.full((cmdp.n_states, cmdp.n_actions), -1, dtype=np.int64)
+    number[cmdp.pair_state, cmdp.pair_action] = np.arange(cmdp.n_pairs)
+    pair_of = number[layout.pair_state, layout.pair_action]
+    if (pair_of < 0).any():
+        raise refusal(
+            "env",
+            "every action that the agent thinks available",
+            "one that is not",
+            layout.name(int(np.argmin(pair_of))),
+        )
+    cumulative = np.empty_like(cmdp.probability)
+    fill_cumulative(cmdp.row_ptr, cmdp.probability, cumulative)
+    cost = env.cost_given_next
+    if cost is None:
+        cost = np.repeat(cmdp.cost, np.diff(cmdp.row_ptr), axis=1)
+    reward_law: Noise = env.reward_noise
+    return World(
+        pair_of=pair_of,
+        row_ptr=cmdp.row_ptr,
+        successor=cmdp.successor,
+        cumulative=cumulative,
+        reward=cmdp.reward,
+        reward_max=cmdp.reward_max,
+        reward_law=_LAW[reward_law],
+        cost=cost,
+        cost_max=cmdp.cost_max,
+        cost_law=_LAW[env.cost_noise],
+    )
