@@ -1,14 +1,27 @@
 """The worst case over action models: a typical successor, missed at a bounded rate.
 
 A *branch* of a pair says: with probability 1 − τ the typical state ``g`` comes, with
-probability τ some state of the neighbourhood ``N(g)``, uniformly or in any way at all,
-and τ lies anywhere in [low, high].  The expectation of ``v`` is then linear in τ, so
-its extremes lie at the ends of that interval, and
+probability τ some state of a neighbourhood, uniformly or in any way at all, and τ lies
+anywhere in [low, high].  Branches that are not active do not count.  The expectation of
+``v`` is linear in τ, so its extremes lie at the ends of that interval, and
 
-    (1 − τ) v(g) + τ · (mean or extreme of v over N(g))
+    (1 − τ) v(g) + τ · (mean or extreme of v over the neighbourhood)
 
-needs the neighbourhood through one number a state.  Those numbers are computed once a
-backup; after that each branch costs two look-ups.
+needs the neighbourhood through one number.  Those numbers are computed once a backup,
+for all branches that share the neighbourhood; then each branch costs two look-ups.
+
+A branch may also say what a step costs.  Then it brings *discounts*, two numbers a
+channel: ``at_target`` and ``at_miss``, so that the gain of a step is lowered by
+
+    Σ_k min((1 − τ) at_target_k + τ at_miss_k, 0)
+
+where that branch is the true one.  The sum is concave in τ and bends where a channel
+crosses 0: the extreme is at an end or at a bend, and all of them are tried.
+
+Arrays of branches, in every kernel here: ``branch_ptr`` ``[N+1]``; ``active``,
+``target``, ``around``, ``low``, ``high`` ``[B]``; neighbourhood ``h`` is
+``near[near_ptr[h]:near_ptr[h+1]]``, ``uniform`` ``[H]`` its law; ``around`` is −1 where
+nothing is ever missed.
 """
 
 from __future__ import annotations
@@ -23,28 +36,54 @@ __all__ = [
     "actions_backup_threads",
     "actions_excess",
     "actions_kernel",
+    "actions_reachable",
+    "fill_rows",
 ]
 
 
 @compiled
-def _around(mode_ptr, around_ptr, around, arbitrary, v, sign, stat):  # type: ignore[no-untyped-def]
-    """`stat`: `[modes, S]` mean or largest signed value over each neighbourhood.
+def _neighbourhoods(near_ptr, near, uniform, v, sign, stat):  # type: ignore[no-untyped-def]
+    """`stat`: `[H]` mean or largest signed value over each neighbourhood."""
+    for h in range(stat.size):
+        best = -np.inf
+        total = 0.0
+        for k in range(near_ptr[h], near_ptr[h + 1]):
+            z = sign * v[near[k]]
+            best = max(best, z)
+            total += z
+        stat[h] = total / (near_ptr[h + 1] - near_ptr[h]) if uniform[h] else best
 
-    The neighbourhood of state x in mode q is `around[around_ptr[q, x]: …[q, x+1]]`,
-    counted from `mode_ptr[q]`.
-    """
-    modes, n_states = stat.shape
-    for q in range(modes):
-        for x in range(n_states):
-            first = mode_ptr[q] + around_ptr[q, x]
-            last = mode_ptr[q] + around_ptr[q, x + 1]
-            best = -np.inf
-            total = 0.0
-            for k in range(first, last):
-                z = sign * v[around[k]]
-                best = max(best, z)
-                total += z
-            stat[q, x] = best if arbitrary[q] else total / max(last - first, 1)
+
+@compiled
+def _rate_value(tau, z, miss, gamma, b, at_target, at_miss):  # type: ignore[no-untyped-def]
+    """Value of branch `b` at the rate `tau`; `at_target`, `at_miss`: `[K, B]`."""
+    value = gamma * z if tau == 0.0 else gamma * ((1.0 - tau) * z + tau * miss)
+    for k in range(at_target.shape[0]):
+        gain = (1.0 - tau) * at_target[k, b] + tau * at_miss[k, b]
+        value += min(gain, 0.0)
+    return value
+
+
+@compiled
+def _best_rate(low, high, z, miss, gamma, b, at_target, at_miss):  # type: ignore[no-untyped-def]
+    """Largest value of branch `b` and a rate that attains it."""
+    rate = low
+    best = _rate_value(low, z, miss, gamma, b, at_target, at_miss)
+    value = _rate_value(high, z, miss, gamma, b, at_target, at_miss)
+    if value > best:
+        best = value
+        rate = high
+    for k in range(at_target.shape[0]):
+        a = at_target[k, b]
+        m = at_miss[k, b]
+        if (a < 0.0) != (m < 0.0):
+            tau = a / (a - m)
+            if low < tau < high:
+                value = _rate_value(tau, z, miss, gamma, b, at_target, at_miss)
+                if value > best:
+                    best = value
+                    rate = tau
+    return best, rate
 
 
 @compiled
@@ -52,81 +91,90 @@ def _actions_rows(
     first,
     last,
     branch_ptr,
+    active,
     target,
-    mode,
+    around,
     low,
     high,
+    at_target,
+    at_miss,
     stat,
     immediate,
     gamma,
     v,
     sign,
     chosen,
+    rates,
     out,
 ):  # type: ignore[no-untyped-def]
-    """Rows `first` to `last`; `chosen`: `[N]` 2·branch + (1 at the high τ), or `[0]`."""
+    """Rows `first` to `last`; `chosen`, `rates`: `[N]` the extreme branch, or `[0]`."""
     for row in range(first, last):
         best = -np.inf
-        at = 0
+        at = branch_ptr[row]
+        rate = 0.0
         for b in range(branch_ptr[row], branch_ptr[row + 1]):
-            z = sign * v[target[b]]
-            if high[b] == 0.0:  # never missed: the neighbourhood may be empty
-                value = z
-                top = 0
-            else:
-                miss = stat[mode[b], target[b]]
-                value = (1.0 - low[b]) * z + low[b] * miss
-                other = (1.0 - high[b]) * z + high[b] * miss
-                top = 1 if other > value else 0
-                value = max(value, other)
-            if value > best:
-                best = value
-                at = 2 * b + top
+            if active[b]:
+                z = sign * v[target[b]]
+                miss = stat[around[b]] if around[b] >= 0 else z
+                value, tau = _best_rate(
+                    low[b], high[b], z, miss, gamma, b, at_target, at_miss
+                )
+                if value > best:
+                    best = value
+                    at = b
+                    rate = tau
         if chosen.size:
             chosen[row] = at
+            rates[row] = rate
         worst = sign * best
-        out[row] = immediate[row] + gamma * worst if immediate.size else worst
+        out[row] = immediate[row] + worst if immediate.size else worst
 
 
 @compiled
 def actions_backup(
     branch_ptr,
+    active,
     target,
-    mode,
+    around,
     low,
     high,
-    mode_ptr,
-    around_ptr,
-    around,
-    arbitrary,
+    near_ptr,
+    near,
+    uniform,
+    at_target,
+    at_miss,
     immediate,
     gamma,
     v,
     sign,
     out,
 ):  # type: ignore[no-untyped-def]
-    """`out`: `[N]` = immediate `[N]` (or `[0]`: none) + γ · worst of P·v, v `[S]`.
+    """`out`: `[N]` = immediate `[N]` (or `[0]`: none) + worst of discount + γ P·v.
 
-    `branch_ptr`: `[N+1]`; `target`, `mode`, `low`, `high`: `[branches]`; `mode_ptr`:
-    `[modes]`, `around_ptr`: `[modes, S+1]`, `around`: states, `arbitrary`: `[modes]`;
-    ``sign`` 1: maximum, −1: minimum.
+    `v`: `[S]`; `at_target`, `at_miss`: `[K, B]`, times ``sign`` (1: maximum, −1:
+    minimum); `[0, B]` where branches say nothing about costs.
     """
-    stat = np.empty((arbitrary.size, v.size))
-    _around(mode_ptr, around_ptr, around, arbitrary, v, sign, stat)
+    stat = np.empty(uniform.size)
+    _neighbourhoods(near_ptr, near, uniform, v, sign, stat)
+    nothing = np.empty(0, np.int64)
     _actions_rows(
         0,
         branch_ptr.size - 1,
         branch_ptr,
+        active,
         target,
-        mode,
+        around,
         low,
         high,
+        at_target,
+        at_miss,
         stat,
         immediate,
         gamma,
         v,
         sign,
-        np.empty(0, np.int64),
+        nothing,
+        np.empty(0),
         out,
     )
 
@@ -134,14 +182,16 @@ def actions_backup(
 @compiled_parallel
 def actions_backup_threads(
     branch_ptr,
+    active,
     target,
-    mode,
+    around,
     low,
     high,
-    mode_ptr,
-    around_ptr,
-    around,
-    arbitrary,
+    near_ptr,
+    near,
+    uniform,
+    at_target,
+    at_miss,
     immediate,
     gamma,
     v,
@@ -150,25 +200,30 @@ def actions_backup_threads(
     chunks,
 ):  # type: ignore[no-untyped-def]
     """Shapes as in :func:`actions_backup`, the same bits; `chunks`: pieces of work."""
-    stat = np.empty((arbitrary.size, v.size))
-    _around(mode_ptr, around_ptr, around, arbitrary, v, sign, stat)
+    stat = np.empty(uniform.size)
+    _neighbourhoods(near_ptr, near, uniform, v, sign, stat)
     rows = branch_ptr.size - 1
-    chosen = np.empty(0, np.int64)
+    nothing = np.empty(0, np.int64)
+    no_rates = np.empty(0)
     for c in numba.prange(chunks):
         _actions_rows(
             rows * c // chunks,
             rows * (c + 1) // chunks,
             branch_ptr,
+            active,
             target,
-            mode,
+            around,
             low,
             high,
+            at_target,
+            at_miss,
             stat,
             immediate,
             gamma,
             v,
             sign,
-            chosen,
+            nothing,
+            no_rates,
             out,
         )
 
@@ -176,130 +231,217 @@ def actions_backup_threads(
 @compiled
 def actions_kernel(
     branch_ptr,
+    active,
     target,
-    mode,
+    around,
     low,
     high,
-    mode_ptr,
-    around_ptr,
-    around,
-    arbitrary,
+    near_ptr,
+    near,
+    uniform,
+    at_target,
+    at_miss,
     row_ptr,
     successor,
+    gamma,
     v,
     sign,
     out,
+    discount,
 ):  # type: ignore[no-untyped-def]
-    """`out`: `[nnz]` a kernel on `row_ptr` `[N+1]`, `successor` that is worst for v."""
-    stat = np.empty((arbitrary.size, v.size))
-    _around(mode_ptr, around_ptr, around, arbitrary, v, sign, stat)
+    """`out`: `[nnz]` a kernel on `row_ptr`, `successor` that is worst for `v`.
+
+    `discount`: `[N]` what the chosen branch takes off the gain, times ``sign``.
+    """
+    stat = np.empty(uniform.size)
+    _neighbourhoods(near_ptr, near, uniform, v, sign, stat)
     rows = branch_ptr.size - 1
     chosen = np.empty(rows, np.int64)
+    rates = np.empty(rows)
     _actions_rows(
         0,
         rows,
         branch_ptr,
+        active,
         target,
-        mode,
+        around,
         low,
         high,
+        at_target,
+        at_miss,
         stat,
         np.empty(0),
-        1.0,
+        gamma,
         v,
         sign,
         chosen,
+        rates,
         np.empty(rows),
     )
     weight = np.zeros(v.size)
     for row in range(rows):
-        b = chosen[row] // 2
-        q = mode[b]
-        x = target[b]
-        tau = high[b] if chosen[row] % 2 else low[b]
-        weight[x] += 1.0 - tau
-        if tau > 0.0:
-            first = mode_ptr[q] + around_ptr[q, x]
-            last = mode_ptr[q] + around_ptr[q, x + 1]
-            if arbitrary[q]:
-                at = around[first]
+        b = chosen[row]
+        tau = rates[row]
+        weight[target[b]] += 1.0 - tau
+        if tau > 0.0 and around[b] >= 0:
+            h = around[b]
+            first = near_ptr[h]
+            last = near_ptr[h + 1]
+            if uniform[h]:
                 for k in range(first, last):
-                    if sign * v[around[k]] > sign * v[at]:
-                        at = around[k]
-                weight[at] += tau
+                    weight[near[k]] += tau / (last - first)
             else:
+                at = near[first]
                 for k in range(first, last):
-                    weight[around[k]] += tau / (last - first)
+                    if sign * v[near[k]] > sign * v[at]:
+                        at = near[k]
+                weight[at] += tau
         for k in range(row_ptr[row], row_ptr[row + 1]):
             out[k] = weight[successor[k]]
             weight[successor[k]] = 0.0
+        discount[row] = _rate_value(tau, 0.0, 0.0, 0.0, b, at_target, at_miss)
+
+
+@compiled
+def actions_reachable(
+    pairs,
+    branch_ptr,
+    active,
+    target,
+    around,
+    low,
+    high,
+    near_ptr,
+    near,
+    row_ptr,
+    successor,
+    n_states,
+    out,
+):  # type: ignore[no-untyped-def]
+    """`out`: `[nnz]` whether an active branch may reach the entry, for rows `pairs`."""
+    mark = np.zeros(n_states, np.bool_)
+    for row in pairs:
+        for b in range(branch_ptr[row], branch_ptr[row + 1]):
+            if active[b]:
+                if low[b] < 1.0:
+                    mark[target[b]] = True
+                if high[b] > 0.0:
+                    for k in range(near_ptr[around[b]], near_ptr[around[b] + 1]):
+                        mark[near[k]] = True
+        for k in range(row_ptr[row], row_ptr[row + 1]):
+            out[k] = mark[successor[k]]
+        for b in range(branch_ptr[row], branch_ptr[row + 1]):
+            if active[b]:
+                mark[target[b]] = False
+                if high[b] > 0.0:
+                    for k in range(near_ptr[around[b]], near_ptr[around[b] + 1]):
+                        mark[near[k]] = False
 
 
 @compiled
 def actions_excess(
     branch_ptr,
+    active,
     target,
-    mode,
+    around,
     low,
     high,
-    mode_ptr,
-    around_ptr,
-    around,
-    arbitrary,
-    n_states,
+    near_ptr,
+    near,
+    uniform,
     row_ptr,
     successor,
+    n_states,
     probability,
     out,
 ):  # type: ignore[no-untyped-def]
     """`out`: `[N]` how far each row of `probability` `[nnz]` is from its branches.
 
-    The distance is the largest entry-wise one to the nearest row of some branch, or
-    the rate by which τ leaves its interval; 0 for members.
+    For a law that may be any: the mass outside the neighbourhood, or by how much the
+    mass that must have been missed leaves its interval.  For the uniform law: the
+    largest distance of an entry from the row whose τ fits the mass at the target best.
     """
     weight = np.zeros(n_states)
-    near = np.zeros(n_states, np.bool_)
+    inside = np.zeros(n_states, np.bool_)
     for row in range(branch_ptr.size - 1):
         for k in range(row_ptr[row], row_ptr[row + 1]):
             weight[successor[k]] = probability[k]
         nearest = np.inf
         for b in range(branch_ptr[row], branch_ptr[row + 1]):
-            q = mode[b]
+            if not active[b]:
+                continue
             x = target[b]
-            first = mode_ptr[q] + around_ptr[q, x]
-            last = mode_ptr[q] + around_ptr[q, x + 1]
+            first = 0
+            last = 0
+            even = True
+            if around[b] >= 0:
+                first = near_ptr[around[b]]
+                last = near_ptr[around[b] + 1]
+                even = uniform[around[b]]
             size = last - first
             for k in range(first, last):
-                near[around[k]] = True
-            off = 0.0  # mass neither at the target nor near it
-            tau = 0.0  # mass that left the target
+                inside[near[k]] = True
+            excess = 0.0  # mass neither at the target nor near it
+            missed = 0.0  # mass that is not at the target
             for k in range(row_ptr[row], row_ptr[row + 1]):
                 if successor[k] != x:
-                    tau += probability[k]
-                    if not near[successor[k]]:
-                        off += probability[k]
-            excess = off
-            if arbitrary[q] or size == 0:
-                # A failure may itself land on the target, which hides it.
-                excess = max(excess, tau - high[b])
-                if not near[x]:
-                    excess = max(excess, low[b] - tau)
+                    missed += probability[k]
+                    if not inside[successor[k]]:
+                        excess += probability[k]
+            if not even:
+                # A miss may itself land on the target, which hides it.
+                excess = max(excess, missed - high[b])
+                if not inside[x]:
+                    excess = max(excess, low[b] - missed)
             else:
-                if near[x] and size > 1:
+                tau = missed
+                if inside[x] and size > 1:
                     tau *= size / (size - 1)
-                elif near[x]:
-                    tau = low[b]
                 tau = min(max(tau, low[b]), high[b])
+                fair = tau / max(size, 1)
                 for k in range(first, last):
-                    fair = tau / size
-                    if around[k] == x:
-                        fair += 1.0 - tau
-                    excess = max(excess, abs(weight[around[k]] - fair))
-                if not near[x]:
-                    excess = max(excess, abs(weight[x] - (1.0 - tau)))
+                    if near[k] != x:
+                        excess = max(excess, abs(weight[near[k]] - fair))
+                kept = 1.0 - tau + fair if inside[x] else 1.0 - tau
+                excess = max(excess, abs(weight[x] - kept))
             for k in range(first, last):
-                near[around[k]] = False
+                inside[near[k]] = False
             nearest = min(nearest, excess)
         out[row] = nearest
         for k in range(row_ptr[row], row_ptr[row + 1]):
+            weight[successor[k]] = 0.0
+
+
+@compiled
+def fill_rows(
+    pairs,
+    chosen,
+    rates,
+    share_ptr,
+    share,
+    target,
+    around,
+    near_ptr,
+    near,
+    row_ptr,
+    successor,
+    n_states,
+    out,
+):  # type: ignore[no-untyped-def]
+    """`out`: `[nnz]` the rows `pairs` of branches `chosen` at `rates`, laws `share`.
+
+    ``share[share_ptr[i] + k]`` is the part of a miss that goes to state ``k`` of the
+    neighbourhood of branch ``chosen[i]``.
+    """
+    weight = np.zeros(n_states)
+    for i in range(pairs.size):
+        row = pairs[i]
+        b = chosen[i]
+        weight[target[b]] += 1.0 - rates[i]
+        if around[b] >= 0:
+            first = near_ptr[around[b]]
+            for k in range(first, near_ptr[around[b] + 1]):
+                weight[near[k]] += rates[i] * share[share_ptr[i] + k - first]
+        for k in range(row_ptr[row], row_ptr[row + 1]):
+            out[k] = weight[successor[k]]
             weight[successor[k]] = 0.0

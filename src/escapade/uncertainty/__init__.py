@@ -5,10 +5,29 @@ members from strangers, and draws members at random.  :mod:`escapade.uncertainty
 says what every set can do.
 """
 
+from escapade.uncertainty.action_models import ActionModels
+from escapade.uncertainty.action_models_description import (
+    ActionModel,
+    Failures,
+    Transfer,
+    within,
+)
 from escapade.uncertainty.base import Sense, UncertaintySet
 from escapade.uncertainty.interval import Interval
 from escapade.uncertainty.kl_ball import KLBall
 from escapade.uncertainty.l1_ball import L1Ball
 from escapade.uncertainty.models import Models
 
-__all__ = ["Interval", "KLBall", "L1Ball", "Models", "Sense", "UncertaintySet"]
+__all__ = [
+    "ActionModel",
+    "ActionModels",
+    "Failures",
+    "Interval",
+    "KLBall",
+    "L1Ball",
+    "Models",
+    "Sense",
+    "Transfer",
+    "UncertaintySet",
+    "within",
+]

@@ -111,6 +111,52 @@ class UncertaintySet(ABC):
         one of the parts.
         """
 
+    # -- costs that are tied to rows ---------------------------------------------------
+
+    def charged(
+        self,
+        cost: FloatArray,
+        weights: FloatArray,
+        discount: float,  # noqa: ARG002
+        *,
+        sense: Sense = "max",  # noqa: ARG002
+    ) -> tuple[UncertaintySet, FloatArray]:
+        """Return the set and the gain that back costs up together with next states.
+
+        With ``sets, gain = sets.charged(cost, weights, discount)`` the extreme of
+        ``Σ_k weights_k c_k + discount · P · v`` over all that is possible is
+        ``sets.backup(v, gain, discount)``.  Most sets say nothing about costs: they
+        return themselves, and ``weights @ cost``.  Where cost and next state are tied,
+        as in :class:`~escapade.uncertainty.ActionModels`, the returned set takes off
+        ``gain`` what it knows, for this ``discount`` and this ``sense`` alone.
+
+        Parameters
+        ----------
+        cost
+            ``(K, pairs)`` bounds on the mean costs, from above for ``"max"``.
+        weights
+            ``(K,)`` numbers of at least 0.
+        discount
+            ``γ``, as it will be given to :meth:`backup`.
+        sense
+            Which extreme is wanted.
+        """
+        gain: FloatArray = np.asarray(weights) @ np.asarray(cost)
+        return self, gain
+
+    def worst_gain(
+        self,
+        v: FloatArray,  # noqa: ARG002
+        immediate: FloatArray,
+        *,
+        sense: Sense = "max",  # noqa: ARG002
+    ) -> FloatArray:
+        """Return the gain of a step under :meth:`worst_kernel`, ``[pairs]``.
+
+        That is ``immediate``, unless the set is :meth:`charged`.
+        """
+        return immediate
+
     # -- members -----------------------------------------------------------------------
 
     @abstractmethod

@@ -1,0 +1,168 @@
+r"""Ruling out models by what was seen, at any time and with a stated error.
+
+Let a pair have been visited ``n`` times, with ``N_k`` visits that led to state ``k``.
+Under a branch with typical state ``g``, rate τ and law ``q`` the likelihood is a
+product over visits.  For each branch ``i`` compare
+
+    ``E_i = L_other / max_{τ, q} L_i(τ, q)``,
+
+where ``L_other`` is a mixture, fixed beforehand, of the other branches of that pair
+(rates uniform in their interval; laws uniform, or Dirichlet(½) where any may hold) and
+of a law on all successors with a Dirichlet(½) prior.  If branch ``i`` is the true one,
+the denominator is at least the true likelihood, and ``L_other / L_true`` is a
+martingale that starts at 1.  By Ville's inequality ``E_i`` then *ever* reaches ``1/δ``
+with probability at most δ, however the agent chose what to visit and when it looked.
+An outcome that is impossible under a branch makes ``E_i`` infinite at once.
+
+Costs speak as well.  If the mean of samples in [0, M] lies in ``[l, u]`` under branch
+``i``, then with ``x`` the sum of ``n`` samples over M,
+
+    ``B(x + ½, n − x + ½) / B(½, ½) / max_{l/M <= p <= u/M} p^x (1 − p)^{n − x}``
+
+is at most a mixture of nonnegative supermartingales (each factor is convex in the
+sample, so the chord bounds it).  The mean of the two kinds of evidence is again such a
+bound, whatever costs have to do with next states; it costs a factor of their number.
+
+Where pairs are said to share their model, their evidence is multiplied: it is gathered
+visit by visit, and each visit multiplies by a factor whose mean given the past is at
+most 1.  With δ shared among ``G`` groups of pairs that have a choice, a true model is
+*ever* ruled out anywhere with probability at most δ: each group has one true model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, gammaln, xlog1py, xlogy
+
+from escapade.kernels.action_evidence import tally_branches
+from escapade.typing import FloatArray, IntArray
+from escapade.uncertainty.action_models_branches import Branches
+from escapade.uncertainty.rows import Rows, gather_rows, row_sums
+
+__all__ = ["Seen", "Sums", "gain_evidence", "transition_evidence"]
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_NODES, _LOG_WEIGHTS = 0.5 * (_NODES + 1.0), np.log(0.5 * _WEIGHTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Seen:
+    """What transitions say about the branches of some pairs, one number a branch.
+
+    ``log_evidence`` against the branch, ``log_fit`` the largest log-likelihood that it
+    allows, and ``rate``, a rate that comes near it.
+    """
+
+    log_evidence: FloatArray
+    log_fit: FloatArray
+    rate: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sums:
+    """Sums of samples in [0, 1] and their number, ``(channels, pairs)`` each."""
+
+    total: FloatArray
+    visits: FloatArray
+
+
+def transition_evidence(
+    rows: Rows, branches: Branches, pairs: IntArray, counts: FloatArray
+) -> Seen:
+    """Weigh the branches of ``pairs`` by the counts, ``[entries]`` of all pairs."""
+    ptr, chosen = gather_rows(branches.ptr, pairs)
+    tallies = np.empty((6, chosen.size))
+    tally_branches(
+        pairs,
+        branches.ptr,
+        branches.target,
+        branches.around,
+        *(branches.near_ptr, branches.near),
+        rows.row_ptr,
+        rows.successor,
+        rows.n_states,
+        counts,
+        *tallies,
+    )
+    hits, missed, outside, size, fit, spread = tallies
+    low, high = branches.low[chosen], branches.high[chosen]
+    some = branches.around[chosen] >= 0
+    uniform = np.zeros(chosen.size, dtype=np.bool_)
+    uniform[some] = branches.uniform[branches.around[chosen[some]]]
+    everywhere = branches.near_sizes(chosen)
+    hidden = everywhere > size  # a miss may land on the typical state itself
+    # t: probability of ending elsewhere, between least and most
+    share = np.where(uniform & hidden, size / np.maximum(everywhere, 1), 1.0)
+    least = np.where(hidden & ~uniform, 0.0, low * share)
+    most = np.where(size > 0, high * share, 0.0)
+    least = np.minimum(least, most)
+    visits = hits + missed
+    t = np.clip(missed / np.maximum(visits, 1.0), least, most)
+    law = np.where(uniform, -missed * np.log(np.maximum(size, 1.0)), fit)
+    log_fit = xlog1py(hits, -t) + xlogy(missed, t) + law
+    log_fit[outside > 0.0] = -np.inf
+
+    grid = least[:, np.newaxis] + (most - least)[:, np.newaxis] * _NODES
+    with np.errstate(divide="ignore"):
+        terms = xlog1py(hits[:, np.newaxis], -grid) + xlogy(missed[:, np.newaxis], grid)
+    mixed = np.logaddexp.reduce(terms + _LOG_WEIGHTS, axis=1)
+    half = 0.5 * np.maximum(size, 1.0)
+    dirichlet = gammaln(half) - gammaln(missed + half) + spread
+    mixed += np.where(uniform, law, dirichlet)
+    mixed[outside > 0.0] = -np.inf
+
+    free = _free_law(rows, pairs, counts)
+    against = _others(ptr, mixed, free) - log_fit
+    against[np.isneginf(log_fit)] = np.inf
+    middle = 0.5 * (low + high)
+    near_rate = (np.where(share > 0.0, missed / share, 0.0) + middle) / (visits + 1.0)
+    return Seen(
+        log_evidence=against,
+        log_fit=log_fit,
+        rate=np.clip(near_rate, low, high),
+    )
+
+
+def _free_law(rows: Rows, pairs: IntArray, counts: FloatArray) -> FloatArray:
+    """Return the log-likelihood of each pair under a Dirichlet(½) on its successors."""
+    ptr, entries = gather_rows(rows.row_ptr, pairs)
+    n = counts[entries]
+    half = 0.5 * np.diff(ptr)
+    terms = row_sums(gammaln(n + 0.5) - gammaln(0.5), ptr)
+    log_free: FloatArray = gammaln(half) - gammaln(row_sums(n, ptr) + half) + terms
+    return log_free
+
+
+def _others(ptr: IntArray, mixed: FloatArray, free: FloatArray) -> FloatArray:
+    """Return the log of the even mixture of the other branches and the free law."""
+    sizes = np.diff(ptr)
+    row = np.repeat(np.arange(sizes.size), sizes)
+    column = np.arange(mixed.size) - ptr[row]
+    table = np.full((sizes.size, int(sizes.max(initial=0)) + 1), -np.inf)
+    table[row, column] = mixed
+    table[:, -1] = free
+    others = np.empty(mixed.size)
+    for j in range(table.shape[1] - 1):
+        mine = column == j
+        rest = np.logaddexp.reduce(np.delete(table, j, axis=1), axis=1)
+        others[mine] = rest[row[mine]]
+    averaged: FloatArray = others - np.log(sizes)[row]
+    return averaged
+
+
+def gain_evidence(
+    low: FloatArray, high: FloatArray, total: FloatArray, visits: FloatArray
+) -> FloatArray:
+    """Weigh branches by samples in [0, 1] whose mean they put in ``[low, high]``.
+
+    All arguments have one shape; so has the log-evidence against the branches.
+    """
+    rest = visits - total
+    p = np.clip(total / np.maximum(visits, 1.0), low, high)
+    with np.errstate(divide="ignore"):
+        best = xlogy(total, p) + xlog1py(rest, -p)
+    free = betaln(total + 0.5, rest + 0.5) - betaln(0.5, 0.5)
+    against: FloatArray = np.where(np.isneginf(best), np.inf, free - best)
+    return against
