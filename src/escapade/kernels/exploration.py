@@ -1,4 +1,4 @@
-"""How soon can visits be had where they are wanted?"""
+"""How soon visits can be had where they are wanted."""
 
 from __future__ import annotations
 
