@@ -13,29 +13,30 @@ import math
 import numpy as np
 
 from escapade.kernels.compilation import compiled
+from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
 __all__ = ["propagate_models", "tally_branches"]
 
 
 @compiled
 def tally_branches(
-    pairs,
-    branch_ptr,
-    target,
-    around,
-    near_ptr,
-    near,
-    row_ptr,
-    successor,
-    n_states,
-    counts,
-    at_target,
-    missed,
-    outside,
-    size,
-    fit,
-    spread,
-):  # type: ignore[no-untyped-def]
+    pairs: IntArray,
+    branch_ptr: IntArray,
+    target: IndexArray,
+    around: IntArray,
+    near_ptr: IntArray,
+    near: IndexArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    n_states: int,
+    counts: FloatArray,
+    at_target: FloatArray,
+    missed: FloatArray,
+    outside: FloatArray,
+    size: FloatArray,
+    fit: FloatArray,
+    spread: FloatArray,
+) -> None:
     """Reduce `counts` `[nnz]`; outputs `[branches of pairs]`, in the order of `pairs`.
 
     Of the visits, ``at_target`` ended in the typical state, ``missed`` elsewhere in the
@@ -80,7 +81,15 @@ def tally_branches(
 
 
 @compiled
-def propagate_models(changed, link_ptr, linked, rule, backward, possible, domain):  # type: ignore[no-untyped-def]
+def propagate_models(
+    changed: IntArray,
+    link_ptr: IntArray,
+    linked: IntArray,
+    rule: IntArray,
+    backward: BoolArray,
+    possible: BoolArray,
+    domain: BoolArray,
+) -> int:
     """`domain`: `[G, M]` models left, reduced in place; returns −1, or an empty group.
 
     `changed`: groups to begin with; group `g` is linked to `linked[link_ptr[g]:…]` by
@@ -102,7 +111,7 @@ def propagate_models(changed, link_ptr, linked, rule, backward, possible, domain
         count -= 1
         waiting[g] = False
         for k in range(link_ptr[g], link_ptr[g + 1]):
-            other = linked[k]
+            other: int = linked[k]
             relation = possible[rule[k]]
             shrank = False
             left = False

@@ -30,6 +30,7 @@ import numba
 import numpy as np
 
 from escapade.kernels.compilation import compiled, compiled_parallel
+from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
 __all__ = [
     "actions_backup",
@@ -42,7 +43,14 @@ __all__ = [
 
 
 @compiled
-def _neighbourhoods(near_ptr, near, uniform, v, sign, stat):  # type: ignore[no-untyped-def]
+def _neighbourhoods(
+    near_ptr: IntArray,
+    near: IndexArray,
+    uniform: BoolArray,
+    v: FloatArray,
+    sign: float,
+    stat: FloatArray,
+) -> None:
     """`stat`: `[H]` mean or largest signed value over each neighbourhood."""
     for h in range(stat.size):
         best = -np.inf
@@ -55,7 +63,15 @@ def _neighbourhoods(near_ptr, near, uniform, v, sign, stat):  # type: ignore[no-
 
 
 @compiled
-def _rate_value(tau, z, miss, gamma, b, at_target, at_miss):  # type: ignore[no-untyped-def]
+def _rate_value(
+    tau: float,
+    z: float,
+    miss: float,
+    gamma: float,
+    b: int,
+    at_target: FloatArray,
+    at_miss: FloatArray,
+) -> float:
     """Value of branch `b` at the rate `tau`; `at_target`, `at_miss`: `[K, B]`."""
     value = gamma * z if tau == 0.0 else gamma * ((1.0 - tau) * z + tau * miss)
     for k in range(at_target.shape[0]):
@@ -65,7 +81,16 @@ def _rate_value(tau, z, miss, gamma, b, at_target, at_miss):  # type: ignore[no-
 
 
 @compiled
-def _best_rate(low, high, z, miss, gamma, b, at_target, at_miss):  # type: ignore[no-untyped-def]
+def _best_rate(
+    low: float,
+    high: float,
+    z: float,
+    miss: float,
+    gamma: float,
+    b: int,
+    at_target: FloatArray,
+    at_miss: FloatArray,
+) -> tuple[float, float]:
     """Largest value of branch `b` and a rate that attains it."""
     rate = low
     best = _rate_value(low, z, miss, gamma, b, at_target, at_miss)
@@ -88,25 +113,25 @@ def _best_rate(low, high, z, miss, gamma, b, at_target, at_miss):  # type: ignor
 
 @compiled
 def _actions_rows(
-    first,
-    last,
-    branch_ptr,
-    active,
-    target,
-    around,
-    low,
-    high,
-    at_target,
-    at_miss,
-    stat,
-    immediate,
-    gamma,
-    v,
-    sign,
-    chosen,
-    rates,
-    out,
-):  # type: ignore[no-untyped-def]
+    first: int,
+    last: int,
+    branch_ptr: IntArray,
+    active: BoolArray,
+    target: IndexArray,
+    around: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    at_target: FloatArray,
+    at_miss: FloatArray,
+    stat: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    chosen: IntArray,
+    rates: FloatArray,
+    out: FloatArray,
+) -> None:
     """Rows `first` to `last`; `chosen`, `rates`: `[N]` the extreme branch, or `[0]`."""
     for row in range(first, last):
         best = -np.inf
@@ -132,23 +157,23 @@ def _actions_rows(
 
 @compiled
 def actions_backup(
-    branch_ptr,
-    active,
-    target,
-    around,
-    low,
-    high,
-    near_ptr,
-    near,
-    uniform,
-    at_target,
-    at_miss,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-):  # type: ignore[no-untyped-def]
+    branch_ptr: IntArray,
+    active: BoolArray,
+    target: IndexArray,
+    around: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    near_ptr: IntArray,
+    near: IndexArray,
+    uniform: BoolArray,
+    at_target: FloatArray,
+    at_miss: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+) -> None:
     """`out`: `[N]` = immediate `[N]` (or `[0]`: none) + worst of discount + γ P·v.
 
     `v`: `[S]`; `at_target`, `at_miss`: `[K, B]`, times ``sign`` (1: maximum, −1:
@@ -181,24 +206,24 @@ def actions_backup(
 
 @compiled_parallel
 def actions_backup_threads(
-    branch_ptr,
-    active,
-    target,
-    around,
-    low,
-    high,
-    near_ptr,
-    near,
-    uniform,
-    at_target,
-    at_miss,
-    immediate,
-    gamma,
-    v,
-    sign,
-    out,
-    chunks,
-):  # type: ignore[no-untyped-def]
+    branch_ptr: IntArray,
+    active: BoolArray,
+    target: IndexArray,
+    around: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    near_ptr: IntArray,
+    near: IndexArray,
+    uniform: BoolArray,
+    at_target: FloatArray,
+    at_miss: FloatArray,
+    immediate: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+    chunks: int,
+) -> None:
     """Shapes as in :func:`actions_backup`, the same bits; `chunks`: pieces of work."""
     stat = np.empty(uniform.size)
     _neighbourhoods(near_ptr, near, uniform, v, sign, stat)
@@ -230,25 +255,25 @@ def actions_backup_threads(
 
 @compiled
 def actions_kernel(
-    branch_ptr,
-    active,
-    target,
-    around,
-    low,
-    high,
-    near_ptr,
-    near,
-    uniform,
-    at_target,
-    at_miss,
-    row_ptr,
-    successor,
-    gamma,
-    v,
-    sign,
-    out,
-    discount,
-):  # type: ignore[no-untyped-def]
+    branch_ptr: IntArray,
+    active: BoolArray,
+    target: IndexArray,
+    around: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    near_ptr: IntArray,
+    near: IndexArray,
+    uniform: BoolArray,
+    at_target: FloatArray,
+    at_miss: FloatArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    gamma: float,
+    v: FloatArray,
+    sign: float,
+    out: FloatArray,
+    discount: FloatArray,
+) -> None:
     """`out`: `[nnz]` a kernel on `row_ptr`, `successor` that is worst for `v`.
 
     `discount`: `[N]` what the chosen branch takes off the gain, times ``sign``.
@@ -304,20 +329,20 @@ def actions_kernel(
 
 @compiled
 def actions_reachable(
-    pairs,
-    branch_ptr,
-    active,
-    target,
-    around,
-    low,
-    high,
-    near_ptr,
-    near,
-    row_ptr,
-    successor,
-    n_states,
-    out,
-):  # type: ignore[no-untyped-def]
+    pairs: IntArray,
+    branch_ptr: IntArray,
+    active: BoolArray,
+    target: IndexArray,
+    around: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    near_ptr: IntArray,
+    near: IndexArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    n_states: int,
+    out: BoolArray,
+) -> None:
     """`out`: `[nnz]` whether an active branch may reach the entry, for rows `pairs`."""
     mark = np.zeros(n_states, np.bool_)
     for row in pairs:
@@ -340,21 +365,21 @@ def actions_reachable(
 
 @compiled
 def actions_excess(
-    branch_ptr,
-    active,
-    target,
-    around,
-    low,
-    high,
-    near_ptr,
-    near,
-    uniform,
-    row_ptr,
-    successor,
-    n_states,
-    probability,
-    out,
-):  # type: ignore[no-untyped-def]
+    branch_ptr: IntArray,
+    active: BoolArray,
+    target: IndexArray,
+    around: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    near_ptr: IntArray,
+    near: IndexArray,
+    uniform: BoolArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    n_states: int,
+    probability: FloatArray,
+    out: FloatArray,
+) -> None:
     """`out`: `[N]` how far each row of `probability` `[nnz]` is from its branches.
 
     For a law that may be any: the mass outside the neighbourhood, or by how much the
@@ -414,20 +439,20 @@ def actions_excess(
 
 @compiled
 def fill_rows(
-    pairs,
-    chosen,
-    rates,
-    share_ptr,
-    share,
-    target,
-    around,
-    near_ptr,
-    near,
-    row_ptr,
-    successor,
-    n_states,
-    out,
-):  # type: ignore[no-untyped-def]
+    pairs: IntArray,
+    chosen: IntArray,
+    rates: FloatArray,
+    share_ptr: IntArray,
+    share: FloatArray,
+    target: IndexArray,
+    around: IntArray,
+    near_ptr: IntArray,
+    near: IndexArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    n_states: int,
+    out: FloatArray,
+) -> None:
     """`out`: `[nnz]` the rows `pairs` of branches `chosen` at `rates`, laws `share`.
 
     ``share[share_ptr[i] + k]`` is the part of a miss that goes to state ``k`` of the

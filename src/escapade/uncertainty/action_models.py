@@ -147,7 +147,7 @@ class ActionModels(BranchSet):
             spaces, models, failures, groups, transfers, error, cost_max, reward_max
         )
         branches = statement.branches
-        self._fill(
+        self._own(
             statement,
             left,
             _Weighed(
@@ -159,7 +159,7 @@ class ActionModels(BranchSet):
             np.arange(statement.rows.n_rows),
         )
 
-    def _fill(
+    def _own(
         self,
         statement: Statement,
         left: BoolArray,
@@ -210,7 +210,7 @@ class ActionModels(BranchSet):
         _, place = gather_rows(statement.groups.ptr, moved)
         changed = np.union1d(statement.groups.members[place], seen)
         narrowed = ActionModels.__new__(ActionModels)
-        narrowed._fill(statement, left, weighed, self, changed)
+        narrowed._own(statement, left, weighed, self, changed)
         return narrowed
 
     # -- what is left ------------------------------------------------------------------

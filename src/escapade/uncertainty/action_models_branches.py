@@ -14,6 +14,7 @@ of either apart.  :meth:`BranchSet.charged` returns the set that backs up in thi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +36,14 @@ from escapade.uncertainty.base import Sense, UncertaintySet
 from escapade.uncertainty.buffers import read_buffers, read_sense, read_values
 from escapade.uncertainty.rows import Rows, frozen, gather_rows, improper
 
-__all__ = ["BranchSet", "Branches", "Charge", "first_largest", "uniform_rows"]
+__all__ = [
+    "BranchSet",
+    "Branches",
+    "Charge",
+    "first_largest",
+    "uniform_rows",
+    "write_rows",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,16 +73,6 @@ class Branches:
     def pair(self) -> IntArray:
         """The pair of each branch."""
         return np.repeat(np.arange(self.ptr.size - 1), np.diff(self.ptr))
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The arrays of the branches themselves, after ``ptr`` and a mask."""
-        return (self.target, self.around, self.low, self.high)
-
-    @property
-    def neighbourhoods(self) -> tuple[Any, ...]:
-        """The arrays of the neighbourhoods, without their laws."""
-        return (self.near_ptr, self.near)
 
     def near_sizes(self, branches: IntArray) -> IntArray:
         """Return how many states the neighbourhoods of ``branches`` have."""
@@ -162,8 +160,12 @@ class BranchSet(UncertaintySet):
             pairs,
             branches.ptr,
             active,
-            *branches.arrays,
-            *branches.neighbourhoods,
+            branches.target,
+            branches.around,
+            branches.low,
+            branches.high,
+            branches.near_ptr,
+            branches.near,
             self.row_ptr,
             self.successor,
             self.n_states,
@@ -179,8 +181,12 @@ class BranchSet(UncertaintySet):
         return (
             branches.ptr,
             self._active,
-            *branches.arrays,
-            *branches.neighbourhoods,
+            branches.target,
+            branches.around,
+            branches.low,
+            branches.high,
+            branches.near_ptr,
+            branches.near,
             branches.uniform,
             nothing if charge is None else charge.at_target,
             nothing if charge is None else charge.at_miss,
@@ -202,11 +208,10 @@ class BranchSet(UncertaintySet):
         value, gain, target = read_buffers(self, v, immediate, out)
         sign = self._read_sense(sense)
         chunks = pieces_of_work(self.n_states)
-        given = (*self._layout, gain, float(discount), value, sign, target)
-        if chunks == 1:
-            actions_backup(*given)
-        else:
-            actions_backup_threads(*given, chunks)
+        serial = chunks == 1
+        run: Callable[..., None] = actions_backup if serial else actions_backup_threads
+        extra = () if serial else (chunks,)
+        run(*self._layout, gain, float(discount), value, sign, target, *extra)
         return target
 
     def worst_kernel(self, v: FloatArray, *, sense: Sense = "max") -> FloatArray:
@@ -230,7 +235,8 @@ class BranchSet(UncertaintySet):
         value, sign = read_values(self, v), self._read_sense(sense)
         kernel = np.empty(self.successor.size)
         taken = np.empty(self.n_pairs)
-        actions_kernel(
+        run: Callable[..., None] = actions_kernel
+        run(
             *self._layout,
             self.row_ptr,
             self.successor,
@@ -263,8 +269,12 @@ class BranchSet(UncertaintySet):
         actions_excess(
             branches.ptr,
             self._active,
-            *branches.arrays,
-            *branches.neighbourhoods,
+            branches.target,
+            branches.around,
+            branches.low,
+            branches.high,
+            branches.near_ptr,
+            branches.near,
             branches.uniform,
             self.row_ptr,
             self.successor,
@@ -298,33 +308,11 @@ class BranchSet(UncertaintySet):
         np.add.at(totals, np.repeat(np.arange(n_pairs), sizes), share)
         share /= np.repeat(totals, sizes)
         out = np.empty(self.successor.size)
-        self._fill(np.arange(n_pairs), chosen, rates, pointers, share, out)
-        return out
-
-    def _fill(
-        self,
-        pairs: IntArray,
-        chosen: IntArray,
-        rates: FloatArray,
-        pointers: IntArray,
-        share: FloatArray,
-        out: FloatArray,
-    ) -> None:
-        branches = self._branches
-        fill_rows(
-            pairs,
-            chosen,
-            rates,
-            pointers,
-            share,
-            branches.target,
-            branches.around,
-            *branches.neighbourhoods,
-            self.row_ptr,
-            self.successor,
-            self.n_states,
-            out,
+        everything = np.arange(n_pairs)
+        write_rows(
+            self._rows, branches, everything, chosen, rates, pointers, share, out
         )
+        return out
 
     # -- derived sets ------------------------------------------------------------------
 
@@ -337,10 +325,14 @@ class BranchSet(UncertaintySet):
         ptr, picked = gather_rows(old.ptr, chosen)
         copy = np.repeat(np.arange(chosen.size), np.diff(ptr))
 
-        def relabel(copies: IntArray, states: IntArray) -> IndexArray:
+        def relabel(copies: IntArray, states: IndexArray) -> IndexArray:
             """Return the new names of states that follow the pairs of some copies."""
-            place = self._entries(chosen[copies], states)
-            return labels[place - self.row_ptr[chosen[copies]] + rows.row_ptr[copies]]
+            pair = chosen[copies]
+            place = np.searchsorted(self._keys, pair * self.n_states + states)
+            named: IndexArray = labels[
+                place - self.row_ptr[pair] + rows.row_ptr[copies]
+            ]
+            return named
 
         missed = old.around[picked] >= 0
         near_ptr, members = gather_rows(old.near_ptr, old.around[picked[missed]])
@@ -366,12 +358,6 @@ class BranchSet(UncertaintySet):
             )
         return BranchSet(rows, branches, frozen(self._active[picked]), charge=charge)
 
-    def _entries(self, pairs: IntArray, states: IntArray) -> IntArray:
-        """Return where states stand among the successors of pairs that have them."""
-        wanted = pairs * self.n_states + states
-        place: IntArray = np.searchsorted(self._keys, wanted)
-        return place
-
     @cached_property
     def _keys(self) -> IntArray:
         return self._rows.row_of_entry() * self.n_states + self.successor
@@ -389,6 +375,20 @@ def uniform_rows(
     sizes = branches.near_sizes(chosen)
     pointers = np.concatenate([[0], np.cumsum(sizes)])
     share = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
+    write_rows(rows, branches, pairs, chosen, rates, pointers, share, out)
+
+
+def write_rows(
+    rows: Rows,
+    branches: Branches,
+    pairs: IntArray,
+    chosen: IntArray,
+    rates: FloatArray,
+    pointers: IntArray,
+    share: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write rows whose misses follow the laws ``share``, neighbourhood by another."""
     fill_rows(
         pairs,
         chosen,
@@ -397,7 +397,8 @@ def uniform_rows(
         share,
         branches.target,
         branches.around,
-        *branches.neighbourhoods,
+        branches.near_ptr,
+        branches.near,
         rows.row_ptr,
         rows.successor,
         rows.n_states,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -129,12 +129,12 @@ def within(coordinates: ArrayLike, distance: float, *, norm: float = 2.0) -> Any
         Order of the norm: 2 for Euclidean distance, 1 for steps, ``numpy.inf``.
     """
     points = np.atleast_1d(np.asarray(coordinates, dtype=np.float64))
-    positions = read_coordinates(points, len(points))
+    read_coordinates(points, len(points))
     if not distance >= 0.0:
         raise refusal("distance", "a number of at least 0", distance)
     if not norm >= 1.0:
         raise refusal("norm", "a number of at least 1", norm)
-    tree = cKDTree(positions)
+    tree = cKDTree(points)
     couples = tree.query_pairs(distance * (1.0 + 1e-12), p=norm, output_type="ndarray")
     own = np.arange(len(points))
     row = np.concatenate([couples[:, 0], couples[:, 1], own])
@@ -153,8 +153,10 @@ def read_pairs_mask(
     if mask.dtype != np.bool_:
         raise refusal(argument, "a boolean array", f"dtype {mask.dtype}")
     if mask.shape == (spaces.n_states,):
-        return mask[spaces.pair_state]
-    return _per_pair(argument, mask, spaces)
+        by_state: BoolArray = mask[spaces.pair_state]
+        return by_state
+    by_pair: BoolArray = _per_pair(argument, mask, spaces)
+    return by_pair
 
 
 def read_pair_numbers(argument: str, value: ArrayLike, spaces: Spaces) -> FloatArray:
@@ -162,7 +164,8 @@ def read_pair_numbers(argument: str, value: ArrayLike, spaces: Spaces) -> FloatA
     array = read_numbers(argument, value)
     if array.ndim == 0:
         return np.full(spaces.n_pairs, float(array))
-    return _per_pair(argument, array, spaces)
+    by_pair: FloatArray = _per_pair(argument, array, spaces)
+    return by_pair
 
 
 def _per_pair(argument: str, array: Any, spaces: Spaces) -> Any:
@@ -202,7 +205,7 @@ def _read_rate(
 def _read_around(label: str, around: Any, spaces: Spaces) -> tuple[sp.csr_array, bool]:
     """Return the neighbourhoods, and whether they belong to typical states."""
     if sp.issparse(around):
-        matrix = sp.csr_array(around).astype(np.bool_)
+        matrix = sp.csr_array(cast(Any, around)).astype(np.bool_)
         matrix.eliminate_zeros()
     else:
         mask = read_array(label, "a boolean matrix", around)
@@ -254,11 +257,10 @@ def build_branches(
     )
     silent = (typical < 0).all(axis=0)
     if silent.any():
-        pair = int(np.argmax(silent))
-        raise refusal("models", "a model for every pair", "none", _name(spaces, pair))
-    pair, model, way = np.nonzero(
-        np.repeat((typical >= 0).T[:, :, np.newaxis], n_ways, axis=2)
-    )
+        place = _name(spaces, int(np.argmax(silent)))
+        raise refusal("models", "a model for every pair", "none", place)
+    speaks = np.repeat((typical >= 0).T[:, :, np.newaxis], n_ways, axis=2)
+    pair, model, way = np.nonzero(speaks)
     target = typical[model, pair]
     low, high = np.empty(pair.size), np.empty(pair.size)
     around = np.full(pair.size, -1, dtype=np.int64)
@@ -274,7 +276,7 @@ def build_branches(
         low[mine], high[mine] = least[pair[mine]], most[pair[mine]]
         missed = mine[high[mine] > 0.0]
         centre = target[missed] if by_state else pair[missed]
-        used, place = np.unique(centre, return_inverse=True)
+        used, number = np.unique(centre, return_inverse=True)
         pointers, members = gather_rows(matrix.indptr.astype(np.int64), used)
         empty = np.diff(pointers) == 0
         if empty.any():
@@ -285,7 +287,7 @@ def build_branches(
                 "none",
                 f"{what} {used[int(np.argmax(empty))]}",
             )
-        around[missed] = n_near + place
+        around[missed] = n_near + number
         n_near += used.size
         near_sizes.append(np.diff(pointers))
         near.append(matrix.indices[members])

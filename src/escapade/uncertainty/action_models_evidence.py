@@ -31,6 +31,7 @@ most 1.  With δ shared among ``G`` groups of pairs that have a choice, a true m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,7 +42,7 @@ from escapade.typing import FloatArray, IntArray
 from escapade.uncertainty.action_models_branches import Branches
 from escapade.uncertainty.rows import Rows, gather_rows, row_sums
 
-__all__ = ["Seen", "Sums", "gain_evidence", "transition_evidence"]
+__all__ = ["Seen", "gain_evidence", "transition_evidence"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _NODES, _LOG_WEIGHTS = 0.5 * (_NODES + 1.0), np.log(0.5 * _WEIGHTS)
@@ -60,26 +61,20 @@ class Seen:
     rate: FloatArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sums:
-    """Sums of samples in [0, 1] and their number, ``(channels, pairs)`` each."""
-
-    total: FloatArray
-    visits: FloatArray
-
-
 def transition_evidence(
     rows: Rows, branches: Branches, pairs: IntArray, counts: FloatArray
 ) -> Seen:
     """Weigh the branches of ``pairs`` by the counts, ``[entries]`` of all pairs."""
     ptr, chosen = gather_rows(branches.ptr, pairs)
     tallies = np.empty((6, chosen.size))
-    tally_branches(
+    tally: Callable[..., None] = tally_branches
+    tally(
         pairs,
         branches.ptr,
         branches.target,
         branches.around,
-        *(branches.near_ptr, branches.near),
+        branches.near_ptr,
+        branches.near,
         rows.row_ptr,
         rows.successor,
         rows.n_states,
@@ -101,7 +96,7 @@ def transition_evidence(
     visits = hits + missed
     t = np.clip(missed / np.maximum(visits, 1.0), least, most)
     law = np.where(uniform, -missed * np.log(np.maximum(size, 1.0)), fit)
-    log_fit = xlog1py(hits, -t) + xlogy(missed, t) + law
+    log_fit = np.asarray(xlog1py(hits, -t) + xlogy(missed, t) + law, dtype=np.float64)
     log_fit[outside > 0.0] = -np.inf
 
     grid = least[:, np.newaxis] + (most - least)[:, np.newaxis] * _NODES

@@ -192,7 +192,7 @@ def _read_gains(
         own = getattr(spaces, argument) if isinstance(spaces, CMDP) else None
         value = own if given is None else given
         silent = value is None
-        limit = np.atleast_1d(read_numbers(argument, 1.0 if silent else value))
+        limit = np.atleast_1d(read_numbers(argument, 1.0 if value is None else value))
         if limit.ndim != 1 or not (np.isfinite(limit) & (limit >= 0.0)).all():
             raise refusal(argument, "finite numbers of at least 0", limit.tolist())
         if isinstance(spaces, CMDP) and what == "cost" and limit.size == 1:
@@ -259,7 +259,7 @@ def settle(statement: Statement, left: BoolArray, shrunk: IntArray) -> None:
 def _rules_out(statement: Statement, left: BoolArray, changed: IntArray) -> int:
     """Apply the rules in place; return a pair without a model, or −1."""
     shape = (statement.groups.size, len(statement.names), statement.n_ways)
-    models = left.reshape(shape).any(axis=2)
+    models: BoolArray = np.logical_or.reduce(left.reshape(shape), axis=2)
     group = statement.links.propagate(changed, models)
     if group >= 0:
         return int(statement.groups.members[statement.groups.ptr[group]])
