@@ -42,7 +42,7 @@ def _best_unseen(
     v: FloatArray,
     sign: float,
 ) -> float:
-    """Return the larger of ``best`` and the value of every entry of mass 0."""
+    """Return the largest of ``best`` and of the values of entries of mass 0."""
     if everywhere > best:
         best = everywhere
     if unseen_ptr.size:
@@ -79,7 +79,6 @@ def _l1_slices(
     index: IndexArray,
     mass: FloatArray,
     moved: FloatArray,
-    kept: FloatArray,
     unseen_ptr: IntArray,
     unseen: IndexArray,
     everywhere: float,
@@ -93,12 +92,27 @@ def _l1_slices(
     z = np.empty(WIDEST * LANES)
     p = np.empty(WIDEST * LANES)
     fill = np.empty(LANES)
+    keep = np.empty(LANES)
     top = np.empty(LANES)
     bare = unseen_ptr.size == 0
     for part in range(first, last):
         slot = part * LANES
+        for l in range(LANES):  # noqa: E741
+            keep[l] = 1.0 - moved[slot + l]
         gather_slice(index, start[part], width[part], v, sign, z)
-        fill_slice(z, mass, start[part], width[part], kept, slot, p, fill, top)
+        fill_slice(z, mass, start[part], width[part], keep, 0, p, fill, top)
+        if not bare:
+            for l in range(LANES):  # noqa: E741
+                if row_of[slot + l] >= 0:
+                    top[l] = _best_unseen(
+                        row_of[slot + l],
+                        top[l],
+                        unseen_ptr,
+                        unseen,
+                        everywhere,
+                        v,
+                        sign,
+                    )
         for l in range(LANES):  # noqa: E741
             best = top[l] if top[l] > everywhere else everywhere
             fill[l] = sign * (moved[slot + l] * best + fill[l])
@@ -106,12 +120,7 @@ def _l1_slices(
             row = row_of[slot + l]
             if row < 0:
                 break
-            worst = fill[l]
-            if not bare:
-                best = top[l] if top[l] > everywhere else everywhere
-                more = _best_unseen(row, best, unseen_ptr, unseen, best, v, sign)
-                worst += sign * moved[slot + l] * (more - best)
-            out[row] = immediate[row] + gamma * worst if immediate.size else worst
+            out[row] = immediate[row] + gamma * fill[l] if immediate.size else fill[l]
 
 
 @compiled
@@ -163,7 +172,6 @@ def l1_backup(
     index: IndexArray,
     mass: FloatArray,
     moved: FloatArray,
-    kept: FloatArray,
     wide: IntArray,
     wide_moved: FloatArray,
     seen_ptr: IntArray,
@@ -180,7 +188,7 @@ def l1_backup(
 ) -> None:
     """`out`: `[N]` = immediate `[N]` (or `[0]`: none) + γ · worst of P·v, v `[S]`.
 
-    `start`, `width`: `[slices]`; `row_of`, `moved`, `kept`: `[64·slices]`;
+    `start`, `width`: `[slices]`; `row_of`, `moved`: `[64·slices]`;
     `index`, `mass`: `[entries]`; `wide`, `wide_moved`: long rows; `seen_ptr`: `[N+1]`,
     `seen`, `nominal`: `[nnz]`; `unseen_ptr`: `[N+1]` or `[0]`; ``sign`` 1 for the
     maximum, −1 for the minimum.
@@ -195,7 +203,6 @@ def l1_backup(
         index,
         mass,
         moved,
-        kept,
         unseen_ptr,
         unseen,
         everywhere,
@@ -233,7 +240,6 @@ def l1_backup_threads(
     index: IndexArray,
     mass: FloatArray,
     moved: FloatArray,
-    kept: FloatArray,
     wide: IntArray,
     wide_moved: FloatArray,
     seen_ptr: IntArray,
@@ -263,7 +269,6 @@ def l1_backup_threads(
             index,
             mass,
             moved,
-            kept,
             unseen_ptr,
             unseen,
             everywhere,

@@ -179,7 +179,6 @@ class L1Ball(RowSet):
             slices.index,
             slices.mass,
             slices.per_slot(self._moved),
-            slices.per_slot(1.0 - self._moved),
             slices.wide,
             frozen(self._moved[slices.wide]),
             rows.seen_ptr,
