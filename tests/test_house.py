@@ -92,6 +92,13 @@ def test_the_version_has_one_source():
     )
 
 
+def test_the_citation_and_the_changelog_know_the_version():
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert re.findall(r"^version: (\S+)$", citation, re.M) == [escapade.__version__]
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.search(r"^## Unreleased$|^## \[?" + escapade.__version__, changelog, re.M)
+
+
 # -- layers --------------------------------------------------------------------------
 
 
@@ -153,6 +160,37 @@ def test_the_lock_holds_every_requirement():
     assert run <= pins("requirements.lock").keys()
     assert run | develop <= pins("requirements-dev.lock").keys()
     assert names(groups["benchmark"]) <= pins("requirements-benchmark.lock").keys()
+
+
+# -- places ----------------------------------------------------------------------------
+
+TEXTS = {".py", ".md", ".toml", ".yml", ".yaml", ".lock", ".cff", ""}
+FOLDERS = ("src", "tests", "docs", "scripts", "benchmarks", "examples", ".ci")
+
+
+def texts():
+    """Yield the files that people write."""
+    for path in [*ROOT.glob("*"), *(p for f in FOLDERS for p in (ROOT / f).rglob("*"))]:
+        if path.is_file() and path.suffix in TEXTS and "__pycache__" not in path.parts:
+            yield path
+
+
+def test_no_file_names_a_place_on_one_machine():
+    place = re.compile(
+        r"(?<![\w.])/(?:home|root|Users|work|opt|tmp|mnt|srv)/\w"
+        r"|file://|--(?:extra-)?index-url|find-links|localhost:\d"
+    )
+    here = Path(__file__).resolve()
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts()
+        if path != here
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        if place.search(line)
+    ]
+    assert found == []
+    assert place.search("see /home/" + "someone")
+    assert place.search("file" + "://x")
 
 
 # -- recipes -------------------------------------------------------------------------
