@@ -139,7 +139,8 @@ def fallback(
         The kernels that are possible; must be rectangular over pairs.
     cost
         ``(K, pairs)`` upper bounds on the mean costs, where they are not known; the
-        problem's own by default.
+        problem's own by default.  Where the set ties costs to next states, the worst of
+        both together counts.
     budget
         ``(K,)`` budgets; the problem's own by default.
     policy
@@ -222,6 +223,13 @@ class _Problem:
     precision: float
     max_iterations: int
 
+    def charged(self, weights: FloatArray) -> tuple[UncertaintySet, FloatArray]:
+        """Return what backs up the weighted costs, tied to next states where they are.
+
+        See :meth:`UncertaintySet.charged`.
+        """
+        return self.sets.charged(self.costs, weights, self.cmdp.discount)
+
     def staying(self, inside: BoolArray) -> BoolArray:
         """Return the pairs that stay inside a set of states whatever happens."""
         allowed = np.repeat(inside, np.diff(self.cmdp.state_ptr))
@@ -294,10 +302,11 @@ def _greatest_fixed_point(
 def _least(problem: _Problem, allowed: BoolArray, guess: FloatArray | None) -> _Round:
     """Minimise the priced costs over the allowed pairs, then bound every channel."""
     cmdp = problem.cmdp
+    sets, gain = problem.charged(problem.prices)
     operator = RobustOperator(
-        problem.sets,
+        sets,
         cmdp.state_ptr,
-        problem.prices @ problem.costs,
+        gain,
         cmdp.discount,
         nature="max",
         select="min",
@@ -359,23 +368,26 @@ def _channels(
 ) -> list[FixedPoint]:
     """Bound every cost channel of a policy on the live states."""
     cmdp = problem.cmdp
-    return [
-        robust_policy_value(
-            RobustOperator(
-                problem.sets,
-                cmdp.state_ptr,
-                channel,
-                cmdp.discount,
-                nature="max",
-                weights=weights,
-                live=None if live.all() else live,
-            ),
+    found = []
+    for k, alone in enumerate(np.eye(cmdp.n_costs)):
+        sets, gain = problem.charged(alone)
+        operator = RobustOperator(
+            sets,
+            cmdp.state_ptr,
+            gain,
+            cmdp.discount,
+            nature="max",
+            weights=weights,
+            live=None if live.all() else live,
+        )
+        point = robust_policy_value(
+            operator,
             precision=problem.precision,
             guess=None if guess is None else guess[k],
             max_iterations=problem.max_iterations,
         )
-        for k, channel in enumerate(problem.costs)
-    ]
+        found.append(point)
+    return found
 
 
 def _bounded(

@@ -232,7 +232,8 @@ class RobustOperator:
             (weights, np.arange(self.gain.size), self.state_ptr),
             shape=(self.n_states, self.gain.size),
         )
-        gain: FloatArray = np.asarray(mixing @ self.gain)
+        taken = self.sets.worst_gain(values, self.gain, sense=self.nature)
+        gain: FloatArray = np.asarray(mixing @ taken)
         solved, _, _ = discounted_sums(
             sp.csr_array(mixing @ matrix),
             gain[:, np.newaxis],
