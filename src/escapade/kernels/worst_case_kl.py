@@ -45,6 +45,12 @@ _ROUNDS = 100
 
 _ULP = 2.0**-52
 
+_NEAREST = 1.0 - _ULP
+"""How near u may come to 1/(max z − p·z): the largest number below 1 that is safe."""
+
+_SATURATED = 40.0
+"""Beyond this s, 1 − e^{−s} is 1."""
+
 
 @compiled
 def _entropy(
@@ -58,7 +64,7 @@ def _entropy(
     second = 0.0
     slope = 0.0
     for k in range(n):
-        y = u * d[k]
+        y = min(u * d[k], _NEAREST)
         a = 1.0 - y
         log_sum += p[k] * (math.log1p(-y) + y)
         w = p[k] * d[k] / a
@@ -90,7 +96,7 @@ def _kl_row(
         low = min(low, z[k])
     slack = 4.0 * (n + 8) * _ULP * (max(abs(low), abs(best)) + (best - low))
     spread = best - mean
-    if not rho < np.inf or spread <= 0.0:
+    if not rho < np.inf or spread <= slack:
         return best, 0.0, np.inf, 0.0
     if rho <= 0.0:
         return min(best, mean + slack), 0.0, 0.0, 0.0
@@ -133,12 +139,12 @@ def _kl_row(
             new = 0.5 * (below + above) if above < np.inf else 2.0 * s
             move = new - s
         s = new
-        if abs(move) <= step * s:
+        if abs(move) <= step * s or s > _SATURATED:
             break
     u = -math.expm1(-s) * u_max
     if u <= 0.0:
         return best, u_max, np.inf, f
-    u = min(u, u_max * (1.0 - _ULP))
+    u = min(u, u_max * _NEAREST)
     f, _, log_sum = _entropy(p, z, n, u)
     value = mean - math.expm1(log_sum - rho) / u
     return min(best, value + slack), u, s, f
@@ -344,7 +350,9 @@ def kl_kernel(
             continue
         total = 0.0
         for k in range(n):
-            out[first + k] = p[k] / (1.0 - u * (z[k] - mean)) if p[k] > 0.0 else 0.0
+            out[first + k] = 0.0
+            if p[k] > 0.0:
+                out[first + k] = p[k] / (1.0 - min(u * (z[k] - mean), _NEAREST))
             total += out[first + k]
         keep = math.exp(f - rho[row]) if s == np.inf else 1.0
         for k in range(n):
