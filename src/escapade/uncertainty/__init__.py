@@ -12,6 +12,7 @@ from escapade.uncertainty.action_models_description import (
     Transfer,
     within,
 )
+from escapade.uncertainty.action_models_walls import unknown_walls
 from escapade.uncertainty.base import Sense, UncertaintySet
 from escapade.uncertainty.interval import Interval
 from escapade.uncertainty.kl_ball import KLBall
@@ -29,5 +30,6 @@ __all__ = [
     "Sense",
     "Transfer",
     "UncertaintySet",
+    "unknown_walls",
     "within",
 ]

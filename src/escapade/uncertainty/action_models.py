@@ -37,7 +37,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from escapade.errors import AssumptionError, refusal
-from escapade.model.arguments import read_numbers
 from escapade.model.layout import read_array
 from escapade.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from escapade.uncertainty.action_models_branches import (
@@ -307,13 +306,14 @@ class ActionModels(BranchSet):
         seen = self._read_pairs(pairs)
         numbers = self._read_counts(counts, seen)
         fresh = transition_evidence(self._rows, statement.branches, seen, numbers)
-        _, chosen = gather_rows(statement.branches.ptr, seen)
-        visits = row_sums(numbers, self.row_ptr)
+        ptr, chosen = gather_rows(statement.branches.ptr, seen)
         against = [fresh.log_evidence]
         if statement.bound.size:
-            least, most = statement.mean_range()
-            sums = self._read_sums(costs, cost_visits, rewards, reward_visits, visits)
-            here = statement.pair[chosen]
+            least, most = statement.mean_range
+            sums = self._read_sums(
+                costs, cost_visits, rewards, reward_visits, numbers, seen
+            )
+            here = np.repeat(np.arange(seen.size), np.diff(ptr))
             for k, (total, number) in enumerate(sums):
                 against.append(
                     gain_evidence(
@@ -408,7 +408,7 @@ class ActionModels(BranchSet):
 
     def _mean_bounds(self, channel: int) -> tuple[FloatArray, FloatArray]:
         statement = self._statement
-        least, most = statement.mean_range(channel)
+        least, most = statement.mean_range[:, channel]
         starts = statement.branches.ptr[:-1]
         low = np.minimum.reduceat(np.where(self.active, least, np.inf), starts)
         high = np.maximum.reduceat(np.where(self.active, most, -np.inf), starts)
@@ -524,37 +524,43 @@ class ActionModels(BranchSet):
         cost_visits: ArrayLike | None,
         rewards: ArrayLike | None,
         reward_visits: ArrayLike | None,
-        visits: FloatArray,
+        counts: FloatArray,
+        pairs: IntArray,
     ) -> list[tuple[FloatArray, FloatArray]]:
-        """Return sums as shares of their bounds, and numbers of samples, by channel."""
+        """Return sums as shares of their bounds, and their numbers, for ``pairs``."""
         statement = self._statement
         n_costs, n_pairs = statement.n_costs, self.n_pairs
         n_rewards = statement.bound.size - n_costs
+        ptr, entries = gather_rows(self.row_ptr, pairs)
+        visits = row_sums(counts[entries], ptr)
         pieces = []
         for argument, value, number, channels in (
             ("costs", costs, cost_visits, n_costs),
             ("rewards", rewards, reward_visits, n_rewards),
         ):
             if channels == 0 or value is None:
-                nothing = np.zeros(n_pairs)
+                nothing = np.zeros(pairs.size)
                 pieces += [(nothing, nothing)] * channels
                 continue
-            totals = read_numbers(argument, value).reshape(-1, n_pairs)
+            totals = np.asarray(value, dtype=np.float64).reshape(-1, n_pairs)
             if len(totals) != channels:
                 raise refusal(argument, f"{channels} sums a pair", len(totals))
-            for k, total in enumerate(totals):
+            numbers = np.broadcast_to(visits, (channels, pairs.size))
+            if number is not None:
+                given = np.asarray(number, dtype=np.float64)
+                numbers = np.broadcast_to(given, (channels, n_pairs))[:, pairs]
+            for k, total in enumerate(totals[:, pairs]):
                 bound = statement.bound[k if argument == "costs" else n_costs]
-                n = visits if number is None else read_numbers("visits", number)
-                n = np.broadcast_to(n, (channels, n_pairs))[k]
                 share = total / bound if bound > 0.0 else total
+                n = numbers[k]
                 bad = ~((share >= 0.0) & (share <= n * (1.0 + 1e-9) + 1e-9))
                 if bad.any():
-                    pair = int(np.argmax(bad))
+                    at = int(np.argmax(bad))
                     raise refusal(
                         argument,
-                        f"sums of {n[pair]:g} samples in [0, {bound:g}]",
-                        float(total[pair]),
-                        self._rows.name(pair),
+                        f"sums of {n[at]:g} samples in [0, {bound:g}]",
+                        float(total[at]),
+                        self._rows.name(int(pairs[at])),
                     )
                 pieces.append((np.minimum(share, n), n))
         return pieces

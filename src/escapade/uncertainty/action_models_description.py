@@ -27,6 +27,7 @@ from escapade.uncertainty.rows import Rows, frozen, gather_rows
 __all__ = [
     "ActionModel",
     "Failures",
+    "Range",
     "Spaces",
     "Transfer",
     "build_branches",

@@ -33,8 +33,6 @@ from escapade.uncertainty.rows import Rows, frozen, gather_rows
 
 __all__ = ["Statement", "read_statement", "settle"]
 
-_EVERY = slice(None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Statement:
@@ -42,7 +40,8 @@ class Statement:
 
     ``kind`` of a branch is ``model · ways + way``.  ``gains`` are least and most when a
     step works, least and most when it fails, ``(4, channels, branches)`` as shares of
-    ``bound``; the costs stand first, then the reward if the models speak of it.
+    ``bound``, and ``mean_range`` the least and the most of the means that follow; the
+    costs stand first, then the reward if the models speak of it.
     ``contested`` are the groups that had a choice of models before anything was seen.
     """
 
@@ -56,6 +55,7 @@ class Statement:
     groups: Groups
     links: Links
     gains: FloatArray
+    mean_range: FloatArray
     bound: FloatArray
     n_costs: int
     error: float
@@ -100,20 +100,6 @@ class Statement:
         total[present < everyone[:, np.newaxis]] = np.inf
         return total
 
-    def mean_range(self, channels: Any = _EVERY) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the most that means can be, ``(channels, branches)``."""
-        low, high = self.branches.low, self.branches.high
-        works_low, works_high, fails_low, fails_high = self.gains[:, channels]
-        least = np.minimum(
-            (1.0 - low) * works_low + low * fails_low,
-            (1.0 - high) * works_low + high * fails_low,
-        )
-        most = np.maximum(
-            (1.0 - low) * works_high + low * fails_high,
-            (1.0 - high) * works_high + high * fails_high,
-        )
-        return least, most
-
 
 def read_statement(
     spaces: Spaces,
@@ -152,6 +138,7 @@ def read_statement(
         groups=grouped,
         links=link_groups(rules, grouped, len(models), spaces),
         gains=frozen(gains),
+        mean_range=frozen(_mean_range(branches, gains)),
         bound=frozen(bound),
         n_costs=n_costs,
         error=delta,
@@ -160,6 +147,24 @@ def read_statement(
     left = _at_first(statement)
     contested = frozen(left.sum(axis=1) > 1)
     return replace(statement, contested=contested), left
+
+
+def _mean_range(branches: Branches, gains: FloatArray) -> FloatArray:
+    """Return the least and the most that means can be, ``(2, channels, branches)``.
+
+    Both are linear in the rate: they are attained at its ends.
+    """
+    low, high = branches.low, branches.high
+    works_low, works_high, fails_low, fails_high = gains
+    least = np.minimum(
+        (1.0 - low) * works_low + low * fails_low,
+        (1.0 - high) * works_low + high * fails_low,
+    )
+    most = np.maximum(
+        (1.0 - low) * works_high + low * fails_high,
+        (1.0 - high) * works_high + high * fails_high,
+    )
+    return np.stack([least, most])
 
 
 def _pairs_of(spaces: Spaces) -> Pairs:
