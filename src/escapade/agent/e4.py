@@ -19,6 +19,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from escapade.agent.belief import Belief
+from escapade.agent.certificate import Certificate, certify
 from escapade.agent.phases import REASONS, Phase
 from escapade.agent.planning import Planned, Planning
 from escapade.agent.safety import Safety
@@ -254,6 +255,23 @@ class E4:
             self.promise[:] = np.maximum(
                 np.minimum(self.promise, self.cap), self.safety.w[:, self.state]
             )
+
+    def certificate(self) -> Certificate:
+        """Return what is certain about the exploiting policy from the present state.
+
+        Before the first step that is the first possible start.
+        """
+        here = self.state
+        if here is None:
+            here = int(np.flatnonzero(self.knowledge.start)[0])
+        earning = self._planning.earning(self.belief, self.safety, self.planned)
+        return certify(
+            self.belief,
+            self.planned,
+            earning.weights,
+            state=here,
+            epsilon=self.settings.epsilon,
+        )
 
     @property
     def open_pair(self) -> int:

@@ -8,17 +8,18 @@ be done; so a plan can be poor, or old, but never unsafe.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from escapade.agent.belief import Belief
+from escapade.agent.earning import Earner, Earning
 from escapade.agent.exploration import Frontier, find_frontier
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.kernels.ledger import Ledger, Plan
-from escapade.model.cmdp import CMDP
-from escapade.planning.dynamic_programming import policy_iteration
-from escapade.typing import BoolArray, FloatArray, IntArray
+from escapade.typing import BoolArray, IntArray
 
 __all__ = ["Planned", "Planning"]
 
@@ -30,15 +31,36 @@ class Planned:
     """What a planning round ends with.
 
     ``ledger`` and ``plan`` are what the kernels read; ``playable`` marks the pairs that
-    the budget can ever afford, ``unreachable`` the states that want visits and cannot
-    be reached safely, ``watch`` the visits of each pair at which to plan again.
+    the budget can ever afford, ``out_of_reach`` the states that are not known and to
+    which no playable pairs lead; ``earning`` is the plan where nothing is left to
+    explore, if there is such a state; ``watch`` holds the visits of each pair at which
+    to plan again.
     """
 
     ledger: Ledger
     plan: Plan
     frontier: Frontier
     playable: BoolArray
+    out_of_reach: BoolArray
+    earning: Earning | None
     watch: IntArray
+
+
+def reached_by(belief: Belief, playable: BoolArray) -> BoolArray:
+    """Return the states that playable pairs may lead to from the start, ``[S]``."""
+    knowledge = belief.knowledge
+    used = np.repeat(playable, np.diff(knowledge.row_ptr)) & (belief.nominal > 0.0)
+    source = np.repeat(knowledge.pairs.pair_state, np.diff(knowledge.row_ptr))
+    graph = sp.csr_array(
+        (np.ones(int(used.sum())), (source[used], knowledge.successor[used])),
+        shape=(knowledge.n_states, knowledge.n_states),
+    )
+    reached = knowledge.start > 0.0
+    while True:
+        further = reached | (graph.T @ reached.astype(np.float64) > 0.0)
+        if (further == reached).all():
+            return reached
+        reached = further
 
 
 class Planning:
@@ -46,8 +68,7 @@ class Planning:
 
     def __init__(self, settings: E4Settings) -> None:
         self._settings = settings
-        self._pairs: IntArray | None = None
-        self._value: FloatArray | None = None
+        self._earner = Earner()
 
     def plan(self, belief: Belief, safety: Safety) -> Planned:
         """Return the plan for what is believed now."""
@@ -70,43 +91,44 @@ class Planning:
         goal = np.where(known[layout.pair_state] | ~playable, 0, quota)
         frontier = find_frontier(belief, safety, playable, visits < goal)
         exploring = frontier.value > 0.0
-        model = belief.likeliest()
-        earning = self._exploit(model, belief, playable)
-        chosen = np.where(exploring & (frontier.pairs >= 0), frontier.pairs, earning)
-        weight = np.zeros((knowledge.n_states, int(np.diff(layout.state_ptr).max())))
-        weight[np.arange(knowledge.n_states), chosen - layout.state_ptr[:-1]] = 1.0
+        ledger = Ledger(
+            state_ptr=layout.state_ptr,
+            w=safety.w,
+            q=safety.q,
+            ahead=safety.ahead,
+            reach=safety.reach,
+            allowed=safety.allowed,
+            fallback=safety.pairs,
+            cap=cap,
+            cost_max=knowledge.cost_max,
+            gamma=knowledge.discount,
+        )
+        earning = None
+        if (safety.promisable & ~exploring).any():
+            earning = self._earner.plan(
+                belief, safety, ledger, playable=playable, reserve=reserve
+            )
         home = safety.promisable & (
             safety.w
             <= home_cost[:, np.newaxis] + _HOME_TOLERANCE * (1.0 + room[:, None])
         ).all(axis=0)
         return Planned(
-            ledger=Ledger(
-                state_ptr=layout.state_ptr,
-                w=safety.w,
-                q=safety.q,
-                ahead=safety.ahead,
-                reach=safety.reach,
-                allowed=safety.allowed,
-                fallback=safety.pairs,
-                cap=cap,
-                cost_max=knowledge.cost_max,
-                gamma=knowledge.discount,
-            ),
+            ledger=ledger,
             plan=Plan(
                 known=known,
                 home=home,
                 goal=goal,
                 score=frontier.score,
                 exploring=exploring,
-                node_ptr=np.arange(knowledge.n_states + 1),
-                level=np.full(knowledge.n_states, -np.inf),
-                weight=weight,
+                **_nodes(belief, frontier, earning),
                 reserve=reserve,
                 turn_home=home_cost + settings.turn_home * room,
                 recharge=home_cost + settings.recharge * room,
             ),
             frontier=frontier,
             playable=playable,
+            out_of_reach=~known & ~reached_by(belief, playable),
+            earning=earning,
             watch=self._watch(visits, goal),
         )
 
@@ -128,10 +150,46 @@ class Planning:
         further = np.maximum(grown, visits + self._settings.known_after)
         return np.where(visits < goal, goal, further)
 
-    def _exploit(self, model: CMDP, belief: Belief, playable: BoolArray) -> IntArray:
-        """Return the pair of the best playable policy in each state."""
-        worst = -(belief.knowledge.reward_max + 1.0) / (1.0 - model.discount)
-        reward = np.where(playable, model.reward, worst)
-        best = policy_iteration(model, reward, pairs=self._pairs, value=self._value)
-        self._pairs, self._value = best.pairs, best.value
-        return best.pairs
+    def earning(self, belief: Belief, safety: Safety, planned: Planned) -> Earning:
+        """Return the plan for earning, though the present plan may only explore."""
+        if planned.earning is not None:
+            return planned.earning
+        return self._earner.plan(
+            belief,
+            safety,
+            planned.ledger,
+            playable=planned.playable,
+            reserve=planned.plan.reserve,
+        )
+
+
+def _nodes(
+    belief: Belief, frontier: Frontier, earning: Earning | None
+) -> dict[str, Any]:
+    """Return the policy as nodes: one where to explore, one a level where to earn."""
+    layout = belief.knowledge.pairs
+    n_states = layout.n_states
+    exploring = frontier.pairs >= 0
+    levels = np.array([-np.inf])
+    if earning is not None and earning.levels is not None:
+        levels = earning.levels
+    count = np.where(exploring, 1, 0 if earning is None else levels.size)
+    node_ptr = np.zeros(n_states + 1, dtype=np.int64)
+    np.cumsum(count, out=node_ptr[1:])
+    level = np.full(int(node_ptr[-1]), -np.inf)
+    weight = np.zeros((int(node_ptr[-1]), int(np.diff(layout.state_ptr).max())))
+    states = np.flatnonzero(exploring)
+    first = layout.state_ptr[:-1]
+    weight[node_ptr[states], frontier.pairs[states] - first[states]] = 1.0
+    states = np.flatnonzero(~exploring)
+    if earning is not None and states.size:
+        nodes = node_ptr[states][:, np.newaxis] + np.arange(levels.size)
+        level[nodes] = levels
+        if earning.pairs is not None:
+            local = earning.pairs[states] - first[states][:, np.newaxis]
+            weight[nodes, local] = 1.0
+        else:
+            chosen = np.flatnonzero(~exploring[layout.pair_state])
+            owner = layout.pair_state[chosen]
+            weight[node_ptr[owner], chosen - first[owner]] = earning.weights[chosen]
+    return {"node_ptr": node_ptr, "level": level, "weight": weight}

@@ -107,8 +107,8 @@ class Plan(NamedTuple):
 
     The policy has nodes: those of state ``s`` are ``node_ptr[s]`` to ``node_ptr[s+1]``,
     each with a ``level``, in rising order; the last node whose level is at most the
-    slack ``b − w(s)`` of channel 0 is in force, and ``weight[node, i]`` is the chance
-    of the state's ``i``-th pair.  A stationary policy has one node a state.
+    promise of channel 0 is in force, and ``weight[node, i]`` is the chance of the
+    state's ``i``-th pair.  A stationary policy has one node a state.
 
     ``reserve``, ``turn_home`` and ``recharge`` are ``[K]``: what actions other than the
     fallback's must leave of the promise, the promise below which to turn home, and the
@@ -253,8 +253,7 @@ def _follow(
     end = plan.node_ptr[state + 1]
     if node == end:
         return -1
-    slack = promise[0] - ledger.w[0, state]
-    while node + 1 < end and plan.level[node + 1] <= slack:
+    while node + 1 < end and plan.level[node + 1] <= promise[0]:
         node += 1
     weight = plan.weight[node]
     first, last = ledger.state_ptr[state], ledger.state_ptr[state + 1]

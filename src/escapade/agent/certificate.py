@@ -1,0 +1,162 @@
+"""What can be said for certain about the policy at hand, and about all others.
+
+Everything here holds at all times, for all policies and all states at once, with the
+probability that the agent's confidence promises:
+
+- ``value_lower <= V(s) <= value_upper`` and ``C(s) <= cost_upper`` for the policy that
+  is certified, by robust evaluation;
+- no policy within the budgets earns more than ``upper_bound`` from here.
+
+So if ``safe`` and ``gap <= ε``, the policy is ε-optimal among all that keep the budgets
+when they start here with the whole of them.  It is a statement about that policy, alone
+and from a fresh start: as long as the ledger may overrule it, the agent can earn less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from escapade.agent.belief import Belief
+from escapade.agent.planning import Planned
+from escapade.model.policy import Policy
+from escapade.planning.optimistic import Optimism, optimistic_bound
+from escapade.planning.robust_operator import RobustOperator, robust_policy_value
+from escapade.typing import FloatArray, IntArray
+from escapade.uncertainty.base import Sense
+
+__all__ = ["Certificate", "certify"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Certificate:
+    """Bounds on a policy from one state, and on every other policy.
+
+    Attributes
+    ----------
+    state
+        Where life goes on.
+    policy
+        The stationary policy that is certified.
+    value_lower, value_upper
+        What it earns from here.
+    cost_upper
+        ``(K,)``; what it costs at most.
+    upper_bound
+        What any policy within the budgets earns at most.
+    gap
+        ``upper_bound − value_lower``.
+    safe
+        Whether ``cost_upper`` is within every budget.
+    exposure
+        Probability that any of this is wrong.
+    unreachable
+        States that want visits and cannot be reached within the promise.
+    message
+        The outcome in a sentence.
+    optimism
+        The optimistic policy behind ``upper_bound``.
+    """
+
+    state: int
+    policy: Policy
+    value_lower: float
+    value_upper: float
+    cost_upper: FloatArray
+    upper_bound: float
+    gap: float
+    safe: bool
+    exposure: float
+    unreachable: IntArray
+    message: str
+    optimism: Optimism
+
+    def __repr__(self) -> str:
+        cost = ", ".join(f"{c:.4g}" for c in self.cost_upper)
+        return (
+            f"Certificate(value in [{self.value_lower:.6g}, {self.value_upper:.6g}], "
+            f"cost at most {cost}, others at most {self.upper_bound:.6g}, "
+            f"gap {self.gap:.4g}, {'safe' if self.safe else 'not certified safe'})"
+        )
+
+
+def certify(
+    belief: Belief,
+    planned: Planned,
+    weights: FloatArray,
+    *,
+    state: int,
+    epsilon: float,
+    precision: float = 1e-6,
+    guess: FloatArray | None = None,
+) -> Certificate:
+    """Certify the stationary policy of ``weights`` ``[pairs]`` from ``state``."""
+    knowledge = belief.knowledge
+    layout = knowledge.pairs
+    sets, confidence = belief.sets, belief.confidence
+
+    def extreme(gain: FloatArray, nature: Sense) -> FloatArray:
+        operator = RobustOperator(
+            sets,
+            layout.state_ptr,
+            gain,
+            knowledge.discount,
+            nature=nature,
+            weights=weights,
+        )
+        point = robust_policy_value(operator, precision=precision)
+        return point.upper if nature == "max" else point.lower
+
+    lower = float(extreme(confidence.reward_lower, "min")[state])
+    upper = float(extreme(confidence.reward_upper, "max")[state])
+    costs = np.array([extreme(c, "max")[state] for c in confidence.cost_upper])
+    optimism = optimistic_bound(
+        sets,
+        layout.state_ptr,
+        reward=confidence.reward_upper,
+        cost=confidence.cost_lower,
+        budget=knowledge.budget,
+        discount=knowledge.discount,
+        state=state,
+        precision=precision,
+        guess=guess,
+    )
+    best = min(optimism.bound, knowledge.reward_max / (1.0 - knowledge.discount))
+    safe = bool((costs <= knowledge.budget).all())
+    gap = best - max(lower, 0.0)
+    table = np.zeros((knowledge.n_states, knowledge.n_actions))
+    table[layout.pair_state, layout.pair_action] = weights
+    unreachable = np.flatnonzero(planned.out_of_reach)
+    return Certificate(
+        state=state,
+        policy=Policy(table),
+        value_lower=max(lower, 0.0),
+        value_upper=min(upper, knowledge.reward_max / (1.0 - knowledge.discount)),
+        cost_upper=costs,
+        upper_bound=best,
+        gap=gap,
+        safe=safe,
+        exposure=belief.failure_probability,
+        unreachable=unreachable,
+        message=_message(gap, epsilon, safe, unreachable.size),
+        optimism=optimism,
+    )
+
+
+def _message(gap: float, epsilon: float, safe: bool, unreachable: int) -> str:
+    if not safe:
+        text = "the policy is not certified to keep the budget from here"
+    elif gap <= epsilon:
+        text = f"the policy is within {gap:.4g} of the best that keeps the budget"
+    else:
+        text = (
+            f"the policy keeps the budget; how far from the best it is, is known to "
+            f"within {gap:.4g} only, more than the {epsilon:g} asked for"
+        )
+    if unreachable:
+        text += (
+            f"; {unreachable} states want visits and cannot be reached within the "
+            f"promise"
+        )
+    return text

@@ -1,0 +1,181 @@
+"""What to do where nothing is left to explore: earn, within the promise.
+
+First the budget is forgotten.  If the best policy that only plays affordable pairs is
+expected to keep the promise from every state it may be in, it is the plan.
+
+Otherwise the budget binds, and what is left of the promise decides.  With one budget
+and a moderate number of states the plan is found by dynamic programming over states and
+levels of the promise, which the ledger's own rules move
+(:func:`escapade.kernels.earning.earn`).  In all other cases it is the best stationary
+policy of the likeliest model, which mixes actions; the ledger sends the agent home when
+the promise runs low.
+
+Either way the plan rests on means.  That it is only carried out as far as the ledger
+allows is what makes it safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from escapade.agent.belief import Belief
+from escapade.agent.safety import Safety
+from escapade.kernels.earning import earn
+from escapade.kernels.ledger import Ledger
+from escapade.model.cmdp import CMDP
+from escapade.planning.column_generation import ColumnGeneration
+from escapade.planning.dynamic_programming import chain_values, policy_iteration
+from escapade.typing import BoolArray, FloatArray, IntArray
+
+__all__ = ["Earner", "Earning"]
+
+_LEVELS = 64
+_MOST_NODES = 400_000
+_PRECISION = 1e-4
+_SWEEPS = 3_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Earning:
+    """A plan for earning.
+
+    Attributes
+    ----------
+    weights
+        ``[pairs]``; the stationary policy that is certified.
+    levels
+        ``(G,)`` levels of the promise, or ``None`` where it does not matter.
+    pairs
+        ``[S, G]``; the pair to take at each level.
+    binds
+        Whether the budget keeps the plan from being better.
+    """
+
+    weights: FloatArray
+    levels: FloatArray | None = None
+    pairs: IntArray | None = None
+    binds: bool = False
+
+
+class Earner:
+    """Plans earning again and again, each time from where it last ended."""
+
+    def __init__(self) -> None:
+        self._pairs: IntArray | None = None
+        self._value: FloatArray | None = None
+        self._by_level: FloatArray | None = None
+
+    def plan(
+        self,
+        belief: Belief,
+        safety: Safety,
+        ledger: Ledger,
+        *,
+        playable: BoolArray,
+        reserve: FloatArray,
+    ) -> Earning:
+        """Return the plan for the likeliest model."""
+        model = belief.likeliest()
+        usable = playable.copy()
+        usable[safety.pairs] = True
+        worst = -(model.reward_max + 1.0) / (1.0 - model.discount)
+        best = policy_iteration(
+            model,
+            np.where(usable, model.reward, worst),
+            pairs=self._pairs,
+            value=self._value,
+        )
+        self._pairs, self._value = best.pairs, best.value
+        free = np.zeros(model.n_pairs)
+        free[best.pairs] = 1.0
+        if self._keeps_promise(model, best.pairs, safety):
+            return Earning(weights=free)
+        weights = self._stationary(model, usable, safety)
+        if model.n_costs > 1 or model.n_states * _LEVELS > _MOST_NODES:
+            return Earning(weights=weights, binds=True)
+        levels, pairs = self._over_levels(
+            model, belief, ledger, playable=usable, reserve=reserve
+        )
+        return Earning(weights=weights, levels=levels, pairs=pairs, binds=True)
+
+    @staticmethod
+    def _keeps_promise(model: CMDP, pairs: IntArray, safety: Safety) -> bool:
+        """Tell whether the policy is expected to cost no more than is ever promised."""
+        start = np.zeros(model.n_states)
+        for k, cost in enumerate(model.cost):
+            gain = cost[pairs]
+            if not gain.any():
+                continue
+            costs = chain_values(model, pairs, gain, start, 1e-6 * float(gain.max()))
+            if (costs[safety.promisable] > safety.cap[k]).any():
+                return False
+        return True
+
+    @staticmethod
+    def _stationary(model: CMDP, usable: BoolArray, safety: Safety) -> FloatArray:
+        """Return the best stationary policy of the model within the budget."""
+        kept = CMDP.from_pairs(**_restricted(model, usable, safety))
+        found = ColumnGeneration(precision=1e-6).solve(kept)
+        weights = np.zeros(model.n_pairs)
+        if found.policy is None:
+            weights[safety.pairs] = 1.0
+        else:
+            weights[usable] = found.policy.pair_weights(kept)  # type: ignore[union-attr]
+        return weights
+
+    def _over_levels(
+        self,
+        model: CMDP,
+        belief: Belief,
+        ledger: Ledger,
+        *,
+        playable: BoolArray,
+        reserve: FloatArray,
+    ) -> tuple[FloatArray, IntArray]:
+        """Return levels of the promise and the pair to take at each of them."""
+        shape = (model.n_states, _LEVELS)
+        if self._by_level is None:
+            self._by_level = np.zeros(shape)
+        pairs = np.zeros(shape, dtype=np.int64)
+        pairs[:] = ledger.fallback[:, np.newaxis]
+        step = float(ledger.cap[0]) / (_LEVELS - 1)
+        earn(
+            ledger,
+            reserve,
+            playable,
+            belief.knowledge.row_ptr,
+            belief.knowledge.successor,
+            belief.nominal,
+            model.reward,
+            model.cost[0],
+            step,
+            _PRECISION * model.reward_max,
+            _SWEEPS,
+            self._by_level,
+            pairs,
+        )
+        return step * np.arange(_LEVELS), pairs
+
+
+def _restricted(model: CMDP, usable: BoolArray, safety: Safety) -> dict[str, object]:
+    """Return the arrays of the model with the usable pairs alone."""
+    entries = np.repeat(usable, np.diff(model.row_ptr))
+    lengths = np.diff(model.row_ptr)[usable]
+    counts = np.add.reduceat(usable, model.state_ptr[:-1], dtype=np.int64)
+    return {
+        "state_ptr": np.concatenate([[0], np.cumsum(counts)]),
+        "pair_action": model.pair_action[usable],
+        "row_ptr": np.concatenate([[0], np.cumsum(lengths)]),
+        "successor": model.successor[entries],
+        "probability": model.probability[entries],
+        "reward": model.reward[usable],
+        "cost": model.cost[:, usable],
+        "n_actions": model.n_actions,
+        "discount": model.discount,
+        "budget": safety.cap,
+        "start": model.start,
+        "reward_max": model.reward_max,
+        "cost_max": model.cost_max,
+    }
