@@ -27,6 +27,8 @@ value within budget ``d`` is ``d / toll`` as long as the unbounded walk would co
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -45,6 +47,9 @@ from escapade.errors import refusal
 from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from escapade.knowledge.knowledge import Knowledge
 
 __all__ = ["toll_cycle", "wall_cycle"]
 
@@ -85,6 +90,12 @@ def wall_cycle(
     97.667935
     """
     cmdp, cost_given_next = _walk(size, failure, 0.0, discount, budget)
+
+    def told() -> Knowledge:
+        from escapade.environments.knowledge_of import of_cycle
+
+        return of_cycle(cmdp, cost_given_next, failure=failure, toll=False)
+
     numbers = (cmdp.n_states, float(failure), cmdp.discount)
     as_printed = numbers == (100, _FAILURE, _DISCOUNT)
     return World(
@@ -99,6 +110,7 @@ def wall_cycle(
         ),
         cost_noise="bernoulli",
         cost_given_next=cost_given_next,
+        told=told,
     )
 
 
@@ -135,6 +147,12 @@ def toll_cycle(
     if not 0.0 < toll <= 1.0:
         raise refusal("toll", "a number in (0, 1]", toll)
     cmdp, cost_given_next = _walk(size, failure, toll, discount, budget)
+
+    def told() -> Knowledge:
+        from escapade.environments.knowledge_of import of_cycle
+
+        return of_cycle(cmdp, cost_given_next, failure=failure, toll=True)
+
     numbers = (toll, float(failure), cmdp.discount, float(cmdp.budget[0]))
     # A failed move ends within two cells of where it was meant to end, on a field of
     # any size: with these numbers the free walk earns about 97, far more than 66.67.
@@ -149,6 +167,7 @@ def toll_cycle(
         ),
         cost_noise="bernoulli",
         cost_given_next=cost_given_next,
+        told=told,
     )
 
 

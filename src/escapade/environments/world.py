@@ -8,6 +8,7 @@ for, and kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from escapade.typing import FloatArray
 
 if TYPE_CHECKING:
     from escapade.environments.cmdp_env import CMDPEnv
+    from escapade.knowledge.knowledge import Knowledge
 
 __all__ = ["World"]
 
@@ -53,6 +55,8 @@ class World:
     value_scale, value_offset
         ``value_scale · V + value_offset`` turns a value of ``cmdp`` into the units in
         which the problem was first stated.
+    told
+        Builds :attr:`knowledge`; ``None`` where nobody has said what may be assumed.
     """
 
     name: str
@@ -66,6 +70,7 @@ class World:
     average_optimum: float | None = None
     value_scale: float = 1.0
     value_offset: float = 0.0
+    told: Callable[[], Knowledge] | None = None
 
     def __post_init__(self) -> None:
         read_noise("reward_noise", self.reward_noise)
@@ -87,6 +92,20 @@ class World:
         from escapade.planning.solve import solve
 
         return solve(self.cmdp).value
+
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """What an agent is told of this world: assumptions, and a log if there is one.
+
+        :mod:`escapade.environments.knowledge_of` states them, world by world.
+        """
+        if self.told is None:
+            raise refusal(
+                "knowledge",
+                "a world that says what an agent may assume",
+                f"{self.name!r}, which does not; build an escapade.Knowledge",
+            )
+        return self.told()
 
     @cached_property
     def env(self) -> CMDPEnv:
