@@ -27,6 +27,7 @@ value within budget ``d`` is ``d / toll`` as long as the unbounded walk would co
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,12 +91,6 @@ def wall_cycle(
     97.667935
     """
     cmdp, cost_given_next = _walk(size, failure, 0.0, discount, budget)
-
-    def told() -> Knowledge:
-        from escapade.environments.knowledge_of import of_cycle
-
-        return of_cycle(cmdp, cost_given_next, failure=failure, toll=False)
-
     numbers = (cmdp.n_states, float(failure), cmdp.discount)
     as_printed = numbers == (100, _FAILURE, _DISCOUNT)
     return World(
@@ -110,7 +105,7 @@ def wall_cycle(
         ),
         cost_noise="bernoulli",
         cost_given_next=cost_given_next,
-        told=told,
+        told=partial(_told, cmdp, cost_given_next, failure, toll=False),
     )
 
 
@@ -147,12 +142,6 @@ def toll_cycle(
     if not 0.0 < toll <= 1.0:
         raise refusal("toll", "a number in (0, 1]", toll)
     cmdp, cost_given_next = _walk(size, failure, toll, discount, budget)
-
-    def told() -> Knowledge:
-        from escapade.environments.knowledge_of import of_cycle
-
-        return of_cycle(cmdp, cost_given_next, failure=failure, toll=True)
-
     numbers = (toll, float(failure), cmdp.discount, float(cmdp.budget[0]))
     # A failed move ends within two cells of where it was meant to end, on a field of
     # any size: with these numbers the free walk earns about 97, far more than 66.67.
@@ -167,8 +156,16 @@ def toll_cycle(
         ),
         cost_noise="bernoulli",
         cost_given_next=cost_given_next,
-        told=told,
+        told=partial(_told, cmdp, cost_given_next, failure, toll=True),
     )
+
+
+def _told(
+    cmdp: CMDP, cost_given_next: FloatArray, failure: float, *, toll: bool
+) -> Knowledge:
+    from escapade.environments.knowledge_of import of_cycle
+
+    return of_cycle(cmdp, cost_given_next, failure=failure, toll=toll)
 
 
 def _walk(
