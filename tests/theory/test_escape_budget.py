@@ -64,6 +64,16 @@ def test_a_budget_that_is_a_sum_of_costs_counts_as_spent(gamma, steps):
         assert spending_steps(budget=budget, cost_max=1.0, discount=gamma) == steps
 
 
+@pytest.mark.parametrize("gamma", [0.5, 0.25, 0.9, 0.99])
+def test_budgets_next_to_a_sum_of_costs_are_told_apart(gamma):
+    at = {"cost_max": 1.0, "discount": gamma}
+    for steps in range(1, 15):
+        budget = math.fsum(gamma**t for t in range(steps))
+        for near in (budget, budget * (1 + 5e-13), budget * (1 - 5e-13)):
+            assert spending_steps(budget=near, **at) == steps
+        assert spending_steps(budget=budget * (1 + 1e-11), **at) == steps + 1
+
+
 def test_no_number_of_steps_spends_the_whole_infinite_sum():
     assert spending_steps(budget=10.0, cost_max=1.0, discount=0.9) == math.inf
     assert spending_steps(budget=2.0, cost_max=1.0, discount=0.0) == math.inf

@@ -48,6 +48,13 @@ def test_the_least_horizon_is_the_least(gamma, eps, maximum):
     assert steps <= longer
 
 
+@pytest.mark.parametrize("gamma", [0.5, 0.25, 0.9, 0.99])
+def test_logarithms_that_round_do_not_cost_a_step(gamma):
+    for steps in range(1, 60):
+        eps = truncation_error(discount=gamma, maximum=1.0, horizon=steps)
+        assert least_horizon(discount=gamma, epsilon=eps, maximum=1.0) == steps
+
+
 def test_the_printed_horizon_is_not_rounded_and_may_be_negative():
     printed = horizon_time_as_printed(
         discount=0.99, epsilon=1.0, reward_max=1.0, cost_max=0.5
