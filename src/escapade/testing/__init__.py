@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from escapade.testing.environments import check_env
-    from escapade.testing.instances import Instance, instances
+    from escapade.testing.known_optima import Instance, instances
     from escapade.testing.reference import Reference, reference_optimum
     from escapade.testing.relabelling import relabelled, relabelled_policy
     from escapade.testing.solvers import check_solution, check_solver
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Instance": "instances",
+    "Instance": "known_optima",
     "Reference": "reference",
     "budgets": "strategies",
     "check_env": "environments",
@@ -59,7 +59,7 @@ _MODULE_OF = {
     "check_uncertainty_set": "uncertainty",
     "cmdps": "strategies",
     "distributions": "strategies",
-    "instances": "instances",
+    "instances": "known_optima",
     "kernels": "strategies",
     "policies": "strategies",
     "reference_optimum": "reference",

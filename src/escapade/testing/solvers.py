@@ -18,7 +18,7 @@ from escapade.model.cmdp import CMDP
 from escapade.model.evaluation import evaluate
 from escapade.planning.solution import STATUS_ADVICE, Solution
 from escapade.planning.solve import solve
-from escapade.testing.instances import Instance, instances
+from escapade.testing.known_optima import Instance, instances
 from escapade.testing.laws import require
 from escapade.testing.reference import least_weighted_cost, reference_optimum
 from escapade.testing.relabelling import relabelled
@@ -48,7 +48,7 @@ def check_solver(
     solver
         The solver.
     on
-        The instances; those of :func:`~escapade.testing.instances.instances` by
+        The instances; those of :func:`~escapade.testing.known_optima.instances` by
         default.
     precision
         How exact an answer has to be that calls itself optimal, relative to its value
