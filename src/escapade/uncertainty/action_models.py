@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -370,11 +370,33 @@ class ActionModels(BranchSet):
         passed over.
         """
         index = self._index(model)
-        places = self._read_places(where) & self.left[:, index].any(axis=1)
+        statement = self._statement
+        speaks = np.zeros(self.n_pairs, dtype=np.bool_)
+        speaks[statement.pair[statement.kind // statement.n_ways == index]] = True
+        places = self._read_places(where) & speaks
         kept = np.ones((self.n_pairs, len(self.names)), dtype=np.bool_)
         kept[places] = False
         kept[:, index] = True
         return self.keep(kept)
+
+    def with_error(self, error: float) -> ActionModels:
+        """Return the set in which models may be ruled out with another error.
+
+        What has been ruled out already stays so, whatever error that was done with.
+        """
+        delta = read_number("error", error)
+        if not 0.0 <= delta < 1.0:
+            raise refusal("error", "a number in [0, 1)", delta)
+        nothing = np.empty(0, dtype=np.int64)
+        same = ActionModels.__new__(ActionModels)
+        same._own(
+            replace(self._statement, error=delta),
+            self._left,
+            self._weighed,
+            self,
+            nothing,
+        )
+        return same
 
     def _apply(
         self, groups: IntArray, out: BoolArray, weighed: _Weighed, seen: IntArray
