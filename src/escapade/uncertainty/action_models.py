@@ -37,6 +37,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from escapade.errors import AssumptionError, refusal
+from escapade.model.arguments import read_number
 from escapade.model.layout import read_array
 from escapade.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from escapade.uncertainty.action_models_branches import (
