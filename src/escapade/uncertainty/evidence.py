@@ -53,7 +53,8 @@ def read_counts(counts: Any, cmdp: CMDP | None, support: Any) -> Counted:
         As in :func:`~escapade.uncertainty.rows.read_rows_of`; needs a problem.
     """
     if cmdp is None:
-        if support not in (None, "everywhere"):
+        known = support is None or isinstance(support, str)
+        if not known or support not in (None, "everywhere"):
             raise refusal("support", "a problem (cmdp) to go with it", "none")
         shape = counts.shape if hasattr(counts, "shape") else np.shape(counts)
         frame = Frame.of_shape("counts", tuple(shape))

@@ -175,6 +175,9 @@ class Interval(RowSet):
         """
         return cls.around(*read_samples(samples, cmdp).box(delta))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).around, (self._rows, self._lower, self._upper))
+
     def _fill(self, rows: Rows, lower: FloatArray, upper: FloatArray) -> None:
         super().__init__(rows)
         nominal = rows.nominal

@@ -143,6 +143,9 @@ class KLBall(RowSet):
         drawn = read_samples(samples, cmdp)
         return cls.around(*drawn.ball(entropy_distance, delta, np.inf))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).around, (self._rows, self._radius))
+
     def _fill(self, rows: Rows, radius: ArrayLike) -> None:
         super().__init__(rows)
         self._radius = read_per_pair("radius", radius, rows)

@@ -151,6 +151,9 @@ class L1Ball(RowSet):
         drawn = read_samples(samples, cmdp)
         return cls.around(*drawn.ball(l1_distance, delta, 2.0))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).around, (self._rows, self._radius))
+
     def _fill(self, rows: Rows, radius: FloatArray) -> None:
         super().__init__(rows)
         self._radius = radius

@@ -125,6 +125,10 @@ class Models(UncertaintySet):
         family._fill(rows, probability, active, throughout=throughout)
         return family
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        arrays = (self._rows, self._probability, self._active)
+        return (_rebuilt, (*arrays, not self.rectangular))
+
     # -- what is in the family -----------------------------------------------------
 
     @property
@@ -345,6 +349,12 @@ class Models(UncertaintySet):
         nominal = drawn.probability[:, int(np.argmin(distance))]
         rows = drawn.rows.with_nominal(as_input(nominal))
         return cls._of(rows, drawn.probability, None, throughout=throughout)
+
+
+def _rebuilt(
+    rows: Rows, probability: FloatArray, active: BoolArray, throughout: bool
+) -> Models:
+    return Models._of(rows, probability, active, throughout=throughout)
 
 
 def _read_kernel(argument: str, kernel: Any, cmdp: CMDP, frame: Frame) -> sp.csr_array:

@@ -256,6 +256,12 @@ class Rows:
             pair_action=self.pair_action,
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the stored arrays alone, to be read-only again when they come back."""
+        arrays = (self.stored_ptr, self.stored, self.stored_nominal)
+        names = (self.pair_state, self.pair_action)
+        return (_rebuilt, (self.n_states, arrays, self.everywhere, names))
+
     def lift(self, pairs: IntArray, target: IntArray, n_states: int) -> Rows:
         """Return copies of chosen rows with new successors; see the sets' ``lift``."""
         chosen = np.asarray(pairs)
@@ -275,6 +281,24 @@ class Rows:
             stored=frozen(labels.astype(np.int32)),
             stored_nominal=frozen(self.nominal[entries]),
         )
+
+
+def _rebuilt(
+    n_states: int, arrays: tuple[Any, ...], everywhere: bool, names: tuple[Any, ...]
+) -> Rows:
+    for array in (*arrays, *names):
+        if array is not None:
+            frozen(array)
+    stored_ptr, stored, stored_nominal = arrays
+    return Rows(
+        n_states=n_states,
+        stored_ptr=stored_ptr,
+        stored=stored,
+        stored_nominal=stored_nominal,
+        everywhere=everywhere,
+        pair_state=names[0],
+        pair_action=names[1],
+    )
 
 
 def check_labels(labels: IntArray, row_ptr: IntArray, n_states: int) -> None:
