@@ -315,9 +315,21 @@ def test_a_discount_lost_in_rounding_is_refused():
     swap[0, 0, 1] = swap[1, 0, 0] = 1.0
     near_one = np.nextafter(1.0, 0.0)
     cmdp = CMDP(swap, [[1.0], [0.0]], [[0.0], [0.0]], discount=near_one, budget=1.0)
-    with pytest.raises(SolverError, match="expected"):
+    with pytest.raises(SolverError, match="one that double arithmetic can tell from 1"):
         evaluate(cmdp, Policy.uniform(cmdp))
     assert np.isfinite(evaluate(cmdp, Policy.uniform(cmdp), horizon=5).error)
+
+
+def test_a_factorisation_that_breaks_down_is_no_answer(monkeypatch):
+    def singular(_matrix):
+        raise RuntimeError("Factor is exactly singular")
+
+    cmdp = CMDP(np.ones((1, 1, 1)), [[1.0]], [[0.5]], discount=0.5, budget=1.0)
+    monkeypatch.setattr(evaluation.spla, "splu", singular)
+    with pytest.raises(
+        SolverError, match=r"found 0\.5; a smaller one can be evaluated"
+    ):
+        evaluate(cmdp, Policy([[1.0]]))
 
 
 def test_no_look_ahead():

@@ -56,6 +56,13 @@ def make_pairs(**changes):
     return CMDP.from_pairs(**pairs(**changes))
 
 
+def stray():
+    """A sparse matrix whose index array was written over."""
+    matrix = sp.csr_array(STAY.reshape(4, 2))
+    matrix.indices[2] = 7
+    return matrix
+
+
 def two_costs(**changes):
     return make(C=np.zeros((2, 2, 2)), **{"budget": [1.0, 1.0], **changes})
 
@@ -119,6 +126,10 @@ REFUSALS = {
     "sparse and dense together": (
         lambda: make(P=[sp.eye_array(2), np.eye(2)]),
         "P: expected sparse matrices only, when one is, found a ndarray at action 1",
+    ),
+    "a sparse matrix that is broken inside": (
+        lambda: make(P=stray()),
+        "P: expected next states in 0..1, found 7 at state 1, action 0",
     ),
     "complex numbers": (
         lambda: make(P=sp.csr_array(np.eye(2) * 1j)),

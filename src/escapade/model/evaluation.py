@@ -287,7 +287,7 @@ def discounted_sums(
     best: tuple[FloatArray, float, str] | None = None
     for method in _methods(matrix):
         solution = _METHODS[method](system, gain, precision)
-        if not np.isfinite(solution).all():  # a breakdown of BiCGStab
+        if not np.isfinite(solution).all():  # the method broke down
             continue
         error = system.error(gain, solution)
         if error <= precision * max(least, system.norm_of(solution)):
@@ -297,6 +297,11 @@ def discounted_sums(
     if best is not None and not strict:
         return best
     reached = np.inf if best is None else best[1]
+    if np.isinf(reached):
+        raise SolverError(
+            f"discount: expected one that double arithmetic can tell from 1, "
+            f"found {discount!r}; a smaller one can be evaluated"
+        )
     raise SolverError(
         f"precision: expected an error of at most {precision:g}, found {reached:.3g} "
         f"at best; ask for that precision or a smaller discount"
@@ -325,11 +330,8 @@ def _by_lu(system: _System, gain: FloatArray, _precision: float) -> FloatArray:
     matrix = sp.csc_array(identity - system.discount * system.matrix)
     try:
         factors = spla.splu(matrix)
-    except RuntimeError as error:  # 1 − discount is lost in rounding
-        raise SolverError(
-            f"discount: expected one for which I − discount·P is regular in double "
-            f"arithmetic, found {system.discount!r} ({error})"
-        ) from error
+    except RuntimeError:  # exactly singular: 1 − discount is lost in rounding
+        return np.full_like(gain, np.nan)  # judged by the caller, as any breakdown is
     solution = factors.solve(gain)
     residual = gain - matrix @ solution
     refined: FloatArray = solution + factors.solve(residual)
