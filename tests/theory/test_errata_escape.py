@@ -16,6 +16,7 @@ from escapade.theory.budget_recursion import (
 )
 from escapade.theory.diameter import diameter
 from escapade.theory.example_one import example_one, example_one_as_printed
+from escapade.theory.hitting_times import hitting_times
 from escapade.theory.wandering import (
     wandering_allowed,
     wandering_allowed_as_printed,
@@ -229,12 +230,17 @@ def test_e20_an_escape_costs_at_most_what_its_mean_length_costs():
     assert spread < even == pytest.approx(9.562, abs=5e-4)
 
 
-def test_e20_the_diameter_need_not_bound_an_escape_nor_the_other_way_round():
-    # a ring: known states are one step from everywhere unknown, the diameter is 9
+def test_e20_the_diameter_is_not_the_way_back_let_alone_the_worst_one():
+    # a one-way ring on which every second state is known: the way back is one step
     ring = np.roll(np.eye(10), 1, axis=1)[:, np.newaxis, :]
     zeros = np.zeros((10, 1))
-    found = diameter(ep.CMDP(ring, zeros, zeros, discount=0.9, budget=1.0))
-    assert found.upper == pytest.approx(9.0, rel=1e-6)
+    model = ep.CMDP(ring, zeros, zeros, discount=0.9, budget=1.0)
+    assert diameter(model).upper == pytest.approx(9.0, rel=1e-6)
+    assert hitting_times(model, range(0, 10, 2)).upper.max() == pytest.approx(1.0)
+    # under another kernel of the set, which stays with chance .9, it is ten
+    slow = 0.1 * ring + 0.9 * np.eye(10)[:, np.newaxis, :]
+    worst = ep.CMDP(slow, zeros, zeros, discount=0.9, budget=1.0)
+    assert hitting_times(worst, range(0, 10, 2)).upper.max() == pytest.approx(10.0)
 
 
 def test_e22_the_two_sums_differ_by_one_step():
