@@ -25,7 +25,7 @@ from escapade.agent.planning import Planned, Planning
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.errors import AssumptionError, refusal
-from escapade.kernels.ledger import Pending, decide, settle
+from escapade.kernels.ledger import Pending, decide, settle, wish_to_plan
 from escapade.knowledge.knowledge import Knowledge
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
@@ -114,6 +114,7 @@ class E4:
         )
         self._planning = Planning(self.settings)
         self.changed = np.zeros(knowledge.n_pairs, dtype=np.bool_)
+        self.wish: FloatArray = np.zeros(1)
         self.planned: Planned = self._planning.plan(self.belief, self.safety)
         self.plans = 1
         self.decisions = 0
@@ -214,6 +215,13 @@ class E4:
         if counted:
             settle(self.planned.ledger, self.pending, charged, after, self.promise)
             self.changed[pair] = True
+            self.wish[0] += wish_to_plan(
+                self.planned.ledger,
+                self.planned.plan,
+                self.belief.evidence.pair_visits,
+                pair,
+                decision.state,
+            )
         self._open, self._last = None, told
         self.finish_step(pair, after, counted=counted)
 
@@ -228,16 +236,14 @@ class E4:
                 f"{layout.pair_state[pair]}, action {layout.pair_action[pair]}, found "
                 f"state {next_state}"
             )
-        elif (
-            not self.breaks
-            and self.belief.evidence.pair_visits[pair] >= self.planned.watch[pair]
-        ):
+        elif self.wish[0] >= 1.0 and not self.breaks:
             self.replan()
 
     def replan(self) -> None:
         """Bring belief, fallback and plan up to date with what was seen."""
         changed = np.flatnonzero(self.changed)
         self.changed[:] = False
+        self.wish[0] = 0.0
         self.plans += 1
         try:
             self.belief.update(changed)

@@ -33,8 +33,8 @@ __all__ = ["Earner", "Earning"]
 
 _LEVELS = 64
 _MOST_NODES = 400_000
-_PRECISION = 1e-4
-_SWEEPS = 3_000
+_PRECISION = 3e-3
+_SWEEPS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

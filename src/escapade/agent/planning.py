@@ -24,6 +24,11 @@ from escapade.typing import BoolArray, IntArray
 __all__ = ["Planned", "Planning"]
 
 _HOME_TOLERANCE = 1e-9
+_STATES_A_PLAN = 200
+"""As many states may do with a plan that is one state behind."""
+
+_PAIRS_A_PLAN = 50
+"""As many pairs may do with a plan that is one pair's growth behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,8 +38,7 @@ class Planned:
     ``ledger`` and ``plan`` are what the kernels read; ``playable`` marks the pairs that
     the budget can ever afford, ``out_of_reach`` the states that are not known and to
     which no playable pairs lead; ``earning`` is the plan where nothing is left to
-    explore, if there is such a state; ``watch`` holds the visits of each pair at which
-    to plan again.
+    explore, if there is such a state.
     """
 
     ledger: Ledger
@@ -43,7 +47,6 @@ class Planned:
     playable: BoolArray
     out_of_reach: BoolArray
     earning: Earning | None
-    watch: IntArray
 
 
 def reached_by(belief: Belief, playable: BoolArray) -> BoolArray:
@@ -124,12 +127,19 @@ class Planning:
                 reserve=reserve,
                 turn_home=home_cost + settings.turn_home * room,
                 recharge=home_cost + settings.recharge * room,
+                by_level=earning is not None and earning.levels is not None,
+                watch=self._watch(visits),
+                urgency=np.array(
+                    [
+                        1.0 / max(1.0, knowledge.n_states / _STATES_A_PLAN),
+                        1.0 / max(1.0, knowledge.n_pairs / _PAIRS_A_PLAN),
+                    ]
+                ),
             ),
             frontier=frontier,
             playable=playable,
             out_of_reach=~known & ~reached_by(belief, playable),
             earning=earning,
-            watch=self._watch(visits, goal),
         )
 
     @staticmethod
@@ -139,16 +149,18 @@ class Planning:
         return replace(
             planned,
             plan=plan._replace(
-                goal=np.zeros_like(plan.goal), node_ptr=np.zeros_like(plan.node_ptr)
+                goal=np.zeros_like(plan.goal),
+                node_ptr=np.zeros_like(plan.node_ptr),
+                exploring=np.zeros_like(plan.exploring),
+                by_level=False,
             ),
-            watch=np.full_like(planned.watch, np.iinfo(np.int64).max),
         )
 
-    def _watch(self, visits: IntArray, goal: IntArray) -> IntArray:
-        """Return the visits of each pair at which evidence has changed enough."""
-        grown = np.ceil(self._settings.replan_growth * visits).astype(np.int64)
-        further = np.maximum(grown, visits + self._settings.known_after)
-        return np.where(visits < goal, goal, further)
+    def _watch(self, visits: IntArray) -> IntArray:
+        """Return the visits of each pair at which evidence has grown enough."""
+        settings = self._settings
+        grown = np.ceil(settings.replan_growth * visits).astype(np.int64)
+        return np.maximum(grown, visits + settings.known_after)
 
     def earning(self, belief: Belief, safety: Safety, planned: Planned) -> Earning:
         """Return the plan for earning, though the present plan may only explore."""

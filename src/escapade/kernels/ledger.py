@@ -50,6 +50,7 @@ __all__ = [
     "Plan",
     "decide",
     "settle",
+    "wish_to_plan",
 ]
 
 EXPLOIT, EXPLORE, WANDER, ESCAPE, RETURN, WAIT = range(6)
@@ -112,7 +113,12 @@ class Plan(NamedTuple):
 
     ``reserve``, ``turn_home`` and ``recharge`` are ``[K]``: what actions other than the
     fallback's must leave of the promise, the promise below which to turn home, and the
-    one up to which to wait there.
+    one up to which to wait there.  ``by_level`` says that where nothing is explored the
+    policy minds the promise itself; there the agent neither turns home nor waits.
+
+    ``watch`` is ``[pairs]``, the visits at which evidence has grown enough to matter;
+    ``urgency`` is ``[2]``: what a state that wants no more visits, and what a pair that
+    reached its watch, add to the wish for another plan.
     """
 
     known: BoolArray
@@ -126,6 +132,9 @@ class Plan(NamedTuple):
     reserve: FloatArray
     turn_home: FloatArray
     recharge: FloatArray
+    by_level: bool
+    watch: IntArray
+    urgency: FloatArray
 
 
 class Pending(NamedTuple):
@@ -240,6 +249,20 @@ def _wander(
 
 
 @compiled
+def _onward(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
+    """Return the pair that leads on soonest from a state with no plan, or −1."""
+    best = -1
+    if not plan.exploring[state]:
+        return best
+    for pair in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
+        score = plan.score[pair]
+        better = score > 0.0 if best < 0 else score > plan.score[best]
+        if better and affordable(ledger, pair, promise, plan.reserve):
+            best = pair
+    return best
+
+
+@compiled
 def _follow(
     ledger: Ledger,
     plan: Plan,
@@ -252,7 +275,10 @@ def _follow(
     node = plan.node_ptr[state]
     end = plan.node_ptr[state + 1]
     if node == end:
-        return -1
+        pair = _onward(ledger, plan, promise, state)
+        if pair >= 0:
+            _note_pair(ledger, pair, pending)
+        return pair
     while node + 1 < end and plan.level[node + 1] <= promise[0]:
         node += 1
     weight = plan.weight[node]
@@ -271,6 +297,27 @@ def _follow(
             if u < total:
                 break
     return drawn
+
+
+@compiled
+def wish_to_plan(
+    ledger: Ledger, plan: Plan, visits: IntArray, pair: int, state: int
+) -> float:
+    """``visits``: ``[pairs]``; what a step with ``pair`` adds to the wish for a plan.
+
+    A state that was wanted and is so no more counts at every step that is made there,
+    as the plan knows no way on from it.
+    """
+    wish = 0.0
+    if plan.exploring[state] and plan.node_ptr[state] == plan.node_ptr[state + 1]:
+        wanted = False
+        for other in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
+            wanted = wanted or visits[other] < plan.goal[other]
+        if not wanted:
+            wish += plan.urgency[0]
+    if visits[pair] == plan.watch[pair]:
+        wish += plan.urgency[1]
+    return wish
 
 
 @compiled
@@ -293,10 +340,10 @@ def decide(
     for k in range(promise.size):
         low = low or promise[k] < plan.turn_home[k]
         full = full and promise[k] >= plan.recharge[k]
-    if low:
-        memory[0] = HOME
-    elif full:
+    if full or (plan.by_level and not plan.exploring[state]):
         memory[0] = OUT
+    elif low:
+        memory[0] = HOME
     reason = RECHARGING
     if memory[0] == OUT:
         pair = _wander(ledger, plan, visits, promise, state)

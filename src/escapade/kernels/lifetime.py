@@ -14,7 +14,7 @@ import numpy as np
 
 from escapade.kernels.compilation import compiled
 from escapade.kernels.evidence import record
-from escapade.kernels.ledger import Ledger, Pending, Plan, decide, settle
+from escapade.kernels.ledger import Ledger, Pending, Plan, decide, settle, wish_to_plan
 from escapade.kernels.sampling import draw
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
@@ -58,8 +58,9 @@ class World(NamedTuple):
 class Counts(NamedTuple):
     """The agent's evidence, in its own numbering, and when to plan again.
 
-    Shapes as in :func:`escapade.kernels.evidence.record`; ``changed`` and ``watch`` are
-    ``[pairs]``: which pairs were visited, and the visits at which to stop.
+    Shapes as in :func:`escapade.kernels.evidence.record`; ``changed`` is ``[pairs]``,
+    which pairs were visited since the last plan; ``wish`` is ``[1]``, and at 1 another
+    plan is made.
     """
 
     row_ptr: IntArray
@@ -70,7 +71,7 @@ class Counts(NamedTuple):
     cost_count: IntArray
     cost_sum: FloatArray
     changed: BoolArray
-    watch: IntArray
+    wish: FloatArray
 
 
 class Record(NamedTuple):
@@ -170,6 +171,7 @@ def live(
             return t, IMPOSSIBLE
         settle(ledger, pending, cost, next_state, promise)
         counts.changed[pair] = True
-        if counts.pair_visits[pair] >= counts.watch[pair]:
+        counts.wish[0] += wish_to_plan(ledger, plan, counts.pair_visits, pair, state)
+        if counts.wish[0] >= 1.0:
             return t + 1, PLAN_AGAIN
     return last, ALL_STEPS

@@ -209,7 +209,7 @@ def _counts(agent: E4) -> Counts:
         cost_count=evidence.cost_count,
         cost_sum=evidence.cost_sum,
         changed=agent.changed,
-        watch=agent.planned.watch,
+        wish=agent.wish,
     )
 
 
