@@ -2,32 +2,52 @@
 
 Two descriptions of every row are kept side by side, and the truth lies in both:
 
-- what was known at birth: an uncertainty set that holds surely;
-- what was seen: an interval around every probability, valid at all times at once.
+- the models that were given at birth, less those that evidence has ruled out;
+- an interval around every probability: within what was known and what those models
+  allow, narrowed by what was seen, and valid at all times at once.
 
-The most that ``P · v`` can be is bounded by the lesser of the two answers.  The same
-goes for costs.  Both only narrow, and only where something was seen, so
-:meth:`Belief.update` looks at the pairs that changed and at no others.
+The most that ``P · v`` can be is bounded by the lesser of the two answers.  So is the
+worst case of a cost and what comes after it: models may tie the two together, which is
+less than the worst of either apart.  Everything only narrows, and only where something
+was seen or follows from it, so :meth:`Belief.update` looks at the pairs that changed
+and at no others.
+
+Of the δ0 that the agent allows, one half goes to models that are ruled out because they
+are unlikely, and the other to the intervals; all of it to the intervals where there is
+nothing to rule out.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from escapade.agent.belief_sets import KnownAndSeen
 from escapade.errors import AssumptionError, refusal
+from escapade.kernels.belief import bound_by_branches, fill_likeliest, greatest_means
 from escapade.knowledge.knowledge import Knowledge
-from escapade.learning.confidence import Confidence
+from escapade.learning.confidence import Bounds, Confidence
 from escapade.learning.evidence import Evidence
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray, FloatArray, IntArray
+from escapade.uncertainty.action_models import ActionModels
 from escapade.uncertainty.base import UncertaintySet
 from escapade.uncertainty.interval import Interval
-from escapade.uncertainty.rows import Rows, row_sums
+from escapade.uncertainty.rows import Rows
 
 __all__ = ["Belief"]
 
 _PRIOR_WEIGHT = 1.0
 """Visits that the nominal model at birth is worth beside those that were made."""
+
+_ELIMINATION = 0.5
+"""Share of δ0 that pays for ruling out models."""
+
+_UP = 1.0 + 1e-12
+"""More than rounding can do in a worst case."""
+
+
+_CONTRADICTION = 1e-9
+"""By how much bounds may cross before that is more than rounding."""
 
 
 class Belief:
@@ -39,52 +59,71 @@ class Belief:
         What is known at birth, its log included.
     delta
         δ0: the probability that the truth ever leaves what the agent holds possible.
+
+    Attributes
+    ----------
+    models
+        The models of ``knowledge``, less those that were ruled out; ``None`` if it has
+        none.
     """
 
     def __init__(self, knowledge: Knowledge, *, delta: float) -> None:
+        if not 0.0 < delta < 1.0:
+            raise refusal("delta", "a number in (0, 1)", delta)
         self.knowledge = knowledge
+        self.delta = delta
+        self.models = knowledge.models
+        self._contested = np.zeros(knowledge.n_pairs, dtype=np.bool_)
+        self._spent = 0.0
+        if isinstance(self.models, ActionModels):
+            self._branch_pair = self.models.branches.pair
+            choices = np.add.reduceat(
+                self.models.active, self.models.branches.ptr[:-1], dtype=np.int64
+            )
+            self._contested = choices > 1
+            if self._contested.any():
+                self._spent = _ELIMINATION * delta
+                self.models = self.models.with_error(self._spent)
+        bounds = Bounds(
+            lower=np.array(knowledge.lower),
+            upper=np.array(knowledge.upper),
+            reward_lower=np.array(knowledge.reward_lower),
+            reward_upper=np.array(knowledge.reward_upper),
+            cost_lower=np.array(knowledge.cost_lower),
+            cost_upper=np.array(knowledge.cost_upper),
+        )
+        everything = np.arange(knowledge.n_pairs)
+        self._narrow_to_models(bounds, everything)
         self.evidence = Evidence(
             knowledge.row_ptr, knowledge.successor, knowledge.n_costs
         )
         self.confidence = Confidence(
             self.evidence,
-            delta=delta,
-            lower=knowledge.lower,
-            upper=knowledge.upper,
-            reward_lower=knowledge.reward_lower,
-            reward_upper=knowledge.reward_upper,
-            cost_lower=knowledge.cost_lower,
-            cost_upper=knowledge.cost_upper,
+            delta=delta - self._spent,
+            bounds=bounds,
             reward_max=knowledge.reward_max,
             cost_max=knowledge.cost_max,
             reward_exact=knowledge.exact_rewards,
             cost_exact=knowledge.exact_costs,
         )
-        self._prior = self._nominal_at_birth()
+        self._bounds = bounds
+        self._nominal: FloatArray = np.empty(knowledge.successor.size)
         self._read_log()
-        self.update(np.arange(knowledge.n_pairs))
+        self.update(everything)
 
     # -- evidence ------------------------------------------------------------------
 
     def _read_log(self) -> None:
-        log = self.knowledge.log
+        knowledge = self.knowledge
+        log = knowledge.log
         if log is None:
             return
-        knowledge = self.knowledge
-        number = np.full((knowledge.n_states, knowledge.n_actions), -1, dtype=np.int64)
-        number[knowledge.pairs.pair_state, knowledge.pairs.pair_action] = np.arange(
-            knowledge.n_pairs
+        row = self.evidence.record_all(
+            knowledge.pairs_of(log.states, log.actions),
+            log.next_states,
+            log.rewards,
+            log.costs,
         )
-        pairs = number[log.states, log.actions]
-        if (pairs < 0).any():
-            row = int(np.argmin(pairs))
-            raise refusal(
-                "log",
-                f"actions that are available in state {log.states[row]}",
-                f"action {log.actions[row]}",
-                f"row {row}",
-            )
-        row = self.evidence.record_all(pairs, log.next_states, log.rewards, log.costs)
         if row >= 0:
             raise refusal(
                 "log",
@@ -102,54 +141,138 @@ class Belief:
         AssumptionError
             If what was seen contradicts what was known beforehand.
         """
+        moved = self._rule_out(pairs)
+        if moved.size:
+            self._narrow_to_models(self._bounds, moved)
+            pairs = np.union1d(pairs, moved)
         self.confidence.refresh(pairs)
+        self._refresh_nominal(pairs)
         self._sets = None
-        self._nominal = None
+        self._charged: list[tuple[UncertaintySet, FloatArray] | None]
+        self._charged = [None] * self.knowledge.n_costs
+
+    def _rule_out(self, pairs: IntArray) -> IntArray:
+        """Rule out models by what was seen; return the pairs that have fewer now."""
+        models = self.models
+        watched = pairs[self._contested[pairs]]
+        if not isinstance(models, ActionModels) or watched.size == 0:
+            return watched[:0]
+        evidence = self.evidence
+        after = models.observe(
+            evidence.visits,
+            costs=evidence.cost_sum if models.ties_costs else None,
+            cost_visits=evidence.cost_count if models.ties_costs else None,
+            rewards=evidence.reward_sum if models.ties_rewards else None,
+            pairs=watched,
+        )
+        self.models = after
+        gone = models.active & ~after.active
+        return np.unique(self._branch_pair[gone])
+
+    def _narrow_to_models(self, bounds: Bounds, pairs: IntArray) -> None:
+        """Narrow bounds on entries and on means to what the models allow."""
+        models, knowledge = self.models, self.knowledge
+        if isinstance(models, Interval):
+            np.maximum(bounds.lower, models.lower, out=bounds.lower)
+            np.minimum(bounds.upper, models.upper, out=bounds.upper)
+        elif isinstance(models, ActionModels):
+            branches = models.branches
+            bound_by_branches(
+                pairs,
+                branches.ptr,
+                models.active,
+                branches.target,
+                branches.around,
+                branches.low,
+                branches.high,
+                branches.near_ptr,
+                branches.near,
+                branches.uniform,
+                knowledge.row_ptr,
+                knowledge.successor,
+                bounds.lower,
+                bounds.upper,
+            )
+            if models.ties_costs:
+                for k in range(knowledge.n_costs):
+                    least, most = models.cost_bounds(k)
+                    _narrow(bounds.cost_lower[k], bounds.cost_upper[k], least, most)
+            if models.ties_rewards:
+                least, most = models.reward_bounds()
+                _narrow(bounds.reward_lower, bounds.reward_upper, least, most)
+        self._check_bounds(bounds)
+
+    def _check_bounds(self, bounds: Bounds) -> None:
+        """Stop where models contradict what was known; level what only rounding did."""
+        of_entry = np.repeat(
+            np.arange(self.knowledge.n_pairs), np.diff(self.knowledge.row_ptr)
+        )
+        for what, lower, upper, pair_of in (
+            ("transitions", bounds.lower, bounds.upper, of_entry),
+            ("rewards", bounds.reward_lower, bounds.reward_upper, None),
+            *(
+                (f"costs {k}", low, high, None)
+                for k, (low, high) in enumerate(
+                    zip(bounds.cost_lower, bounds.cost_upper, strict=True)
+                )
+            ),
+        ):
+            gap = lower - upper
+            place = int(np.argmax(gap))
+            if gap[place] > _CONTRADICTION * (1.0 + abs(upper[place])):
+                pair = place if pair_of is None else int(pair_of[place])
+                where = self.knowledge.pairs.name(pair)
+                raise AssumptionError(
+                    f"{what} of {where}: expected models that agree with what else was "
+                    f"known or seen, found at least {lower[place]:g} and at most "
+                    f"{upper[place]:g}"
+                )
+            np.minimum(lower, upper, out=lower)
 
     # -- sets ----------------------------------------------------------------------
 
     @property
     def failure_probability(self) -> float:
         """Probability that the truth is ever outside; 0 if nothing is estimated."""
-        return 0.0 if self.confidence.holds_surely else self.confidence.delta
+        estimated = 0.0 if self.confidence.holds_surely else self.confidence.delta
+        return estimated + self._spent
 
     @property
     def reachable(self) -> BoolArray:
         """``[entries]``; whether some kernel that is possible goes there."""
         possible: BoolArray = self.confidence.upper > 0.0
-        if self.knowledge.models is not None:
-            possible = possible & self.knowledge.models.reachable
+        if self.models is not None:
+            possible &= self.models.reachable
         return possible
 
     @property
     def intervals(self) -> Interval:
-        """The intervals around what was seen, as an uncertainty set."""
-        if self._sets is None:
-            nominal = self.nominal
-            rows = Rows(
-                n_states=self.knowledge.n_states,
-                stored_ptr=self.knowledge.row_ptr,
-                stored=self.knowledge.successor,
-                stored_nominal=nominal,
-                pair_state=self.knowledge.pairs.pair_state,
-                pair_action=self.knowledge.pairs.pair_action,
-            )
-            self._sets = Interval.around(
-                rows,
-                np.minimum(self.confidence.lower, nominal),
-                np.maximum(self.confidence.upper, nominal),
-            )
-        return self._sets
+        """The intervals around every probability, as an uncertainty set."""
+        nominal = self._nominal
+        knowledge = self.knowledge
+        rows = Rows(
+            n_states=knowledge.n_states,
+            stored_ptr=knowledge.row_ptr,
+            stored=knowledge.successor,
+            stored_nominal=nominal,
+            pair_state=knowledge.pairs.pair_state,
+            pair_action=knowledge.pairs.pair_action,
+        )
+        return Interval.around(
+            rows,
+            np.minimum(self.confidence.lower, nominal),
+            np.maximum(self.confidence.upper, nominal),
+        )
 
     @property
     def sets(self) -> UncertaintySet:
         """Everything that is known and seen, as one set."""
-        models = self.knowledge.models
-        if models is None:
-            return self.intervals
-        from escapade.uncertainty.intersection import Intersection
-
-        return Intersection((models, self.intervals))
+        if self._sets is None:
+            seen = self.intervals
+            self._sets = (
+                seen if self.models is None else KnownAndSeen(self.models, seen)
+            )
+        return self._sets
 
     @property
     def cost_upper(self) -> FloatArray:
@@ -158,43 +281,82 @@ class Belief:
 
     def ahead(self, w: FloatArray) -> FloatArray:
         """Return the most that ``P · w`` can be, ``[pairs]``; ``w`` is ``[S]``."""
-        most = self.intervals.worst(w)
-        if self.knowledge.models is not None:
-            most = np.minimum(most, self.knowledge.models.worst(w))
+        value = np.ascontiguousarray(w, dtype=np.float64)
+        most = np.empty(self.knowledge.n_pairs)
+        greatest_means(
+            self.knowledge.row_ptr,
+            self.knowledge.successor,
+            self.confidence.lower,
+            self.confidence.upper,
+            value,
+            most,
+        )
+        if self.models is not None:
+            np.minimum(most, self.models.worst(value), out=most)
         return most
 
     def worst_cost(self, k: int, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the worst cost of a step with ``w`` after it, and the latter alone.
 
-        Both are ``[pairs]`` and rounded up.
+        Both are ``[pairs]`` and rounded up.  The first is the worst of cost and next
+        state together where the models tie them.
         """
-        ahead = self.knowledge.discount * self.ahead(w) * (1.0 + 1e-12)
-        return (self.cost_upper[k] + ahead) * (1.0 + 1e-12), ahead
+        gamma = self.knowledge.discount
+        ahead = self.ahead(w) * (gamma * _UP)
+        together = self.cost_upper[k] + ahead
+        tied = self._tied(k)
+        if tied is not None:
+            sets, gain = tied
+            np.minimum(together, sets.backup(w, gain, gamma), out=together)
+        return together * _UP, ahead
+
+    def _tied(self, k: int) -> tuple[UncertaintySet, FloatArray] | None:
+        """Return what backs up a cost tied to next states, if models tie it."""
+        if self.models is None:
+            return None
+        if self._charged[k] is None:
+            alone = np.zeros(self.knowledge.n_costs)
+            alone[k] = 1.0
+            self._charged[k] = self.models.charged(
+                self.cost_upper, alone, self.knowledge.discount
+            )
+        found = self._charged[k]
+        assert found is not None
+        return None if found[0] is self.models else found
 
     # -- the likeliest model -------------------------------------------------------
-
-    def _nominal_at_birth(self) -> FloatArray:
-        knowledge = self.knowledge
-        if knowledge.models is not None:
-            nominal = np.array(knowledge.models.nominal)
-        else:
-            lengths = np.diff(knowledge.row_ptr)
-            nominal = np.repeat(1.0 / lengths, lengths)
-        return nominal
 
     @property
     def nominal(self) -> FloatArray:
         """``[entries]``; frequencies, with what was thought at birth as one visit."""
-        if self._nominal is None:
-            evidence, confidence = self.evidence, self.confidence
-            n = np.repeat(evidence.pair_visits, np.diff(evidence.row_ptr))
-            mixed = (evidence.visits + _PRIOR_WEIGHT * self._prior) / (
-                n + _PRIOR_WEIGHT
-            )
-            self._nominal = _into_bounds(
-                mixed, confidence.lower, confidence.upper, evidence.row_ptr
-            )
         return self._nominal
+
+    def _refresh_nominal(self, pairs: IntArray) -> None:
+        knowledge = self.knowledge
+        if self.models is not None:
+            prior = self.models.nominal
+        else:
+            lengths = np.diff(knowledge.row_ptr)
+            prior = np.repeat(1.0 / lengths, lengths)
+        nominal = self._nominal.copy()  # earlier plans keep theirs
+        empty = fill_likeliest(
+            pairs,
+            knowledge.row_ptr,
+            self.evidence.visits,
+            self.evidence.pair_visits,
+            prior,
+            _PRIOR_WEIGHT,
+            self.confidence.lower,
+            self.confidence.upper,
+            nominal,
+        )
+        if empty >= 0:
+            raise AssumptionError(
+                f"transitions of {knowledge.pairs.name(empty)}: expected bounds that "
+                f"hold a distribution, found none"
+            )
+        nominal.flags.writeable = False
+        self._nominal = nominal
 
     def mean_reward(self) -> FloatArray:
         """Return the likeliest mean reward of every pair."""
@@ -232,21 +394,9 @@ class Belief:
         )
 
 
-def _into_bounds(
-    mixed: FloatArray, lower: FloatArray, upper: FloatArray, row_ptr: IntArray
-) -> FloatArray:
-    """Return distributions inside the bounds, near ``mixed``."""
-    inside = np.clip(mixed, lower, upper)
-    lengths = np.diff(row_ptr)
-    missing = 1.0 - row_sums(inside, row_ptr)
-    room = np.where(np.repeat(missing, lengths) > 0.0, upper - inside, inside - lower)
-    total = row_sums(room, row_ptr)
-    if (total < np.abs(missing) - 1e-9).any():
-        pair = int(np.argmax(np.abs(missing) - total))
-        raise AssumptionError(
-            f"transitions of pair {pair}: expected bounds that hold a distribution, "
-            f"found none"
-        )
-    share = np.divide(missing, total, out=np.zeros_like(total), where=total > 0.0)
-    moved: FloatArray = inside + np.repeat(np.clip(share, -1.0, 1.0), lengths) * room
-    return moved
+def _narrow(
+    lower: FloatArray, upper: FloatArray, least: FloatArray, most: FloatArray
+) -> None:
+    """Narrow means in place, rounded outward."""
+    np.maximum(lower, least / _UP, out=lower)
+    np.minimum(upper, most * _UP, out=upper)

@@ -180,7 +180,8 @@ def refresh_rows(
 ) -> int:
     """``lower``, ``upper``: ``[entries]``; narrow the rows of ``pairs``, in place.
 
-    Returns the first pair whose bounds leave no distribution, or −1.
+    Entries whose bounds meet are known, and only asked whether what was seen is
+    possible.  Returns the first pair whose bounds leave no distribution, or −1.
     """
     empty = -1
     for i in range(pairs.size):
@@ -188,12 +189,15 @@ def refresh_rows(
         least, most = 0.0, 0.0
         crossed = False
         for entry in range(row_ptr[pair], row_ptr[pair + 1]):
-            low, high = bernoulli_interval(
-                float(visits[entry]), float(pair_visits[pair]), log_families
-            )
-            lower[entry] = max(lower[entry], low)
-            upper[entry] = min(upper[entry], high)
-            crossed = crossed or lower[entry] > upper[entry]
+            if visits[entry] > 0 and upper[entry] <= 0.0:
+                crossed = True
+            if lower[entry] < upper[entry]:
+                low, high = bernoulli_interval(
+                    float(visits[entry]), float(pair_visits[pair]), log_families
+                )
+                lower[entry] = max(lower[entry], low)
+                upper[entry] = min(upper[entry], high)
+                crossed = crossed or lower[entry] > upper[entry]
             least += lower[entry]
             most += upper[entry]
         if empty < 0 and (crossed or least > 1.0 + 1e-9 or most < 1.0 - 1e-9):

@@ -194,6 +194,22 @@ class Knowledge:
             )
         return int(low) + found
 
+    def pairs_of(self, states: IntArray, actions: IntArray) -> IntArray:
+        """Return the number of each pair of a log; refuse actions that do not exist."""
+        number = np.full((self.n_states, self.n_actions), -1, dtype=np.int64)
+        number[self.pairs.pair_state, self.pairs.pair_action] = np.arange(self.n_pairs)
+        found: IntArray = number[states, actions]
+        missing = found < 0
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise refusal(
+                "log",
+                f"actions that are available in state {states[row]}",
+                f"action {actions[row]}",
+                f"row {row}",
+            )
+        return found
+
     def replace(self, **changes: Any) -> Knowledge:
         """Return knowledge that differs in the named keywords of the constructor."""
         unknown = sorted(set(changes) - set(self._given))

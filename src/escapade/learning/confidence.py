@@ -13,15 +13,30 @@ with one possible successor, costs known to be 0.
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from dataclasses import dataclass
 
 from escapade.errors import AssumptionError, refusal
 from escapade.kernels.evidence import refresh_means, refresh_rows
 from escapade.learning.evidence import Evidence
 from escapade.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["Confidence"]
+__all__ = ["Bounds", "Confidence"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bounds:
+    """What is known of transition probabilities and of means, as arrays to narrow.
+
+    ``lower`` and ``upper`` are ``[entries]``, those of the rewards ``[pairs]`` and
+    those of the costs ``[K, pairs]``.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    reward_lower: FloatArray
+    reward_upper: FloatArray
+    cost_lower: FloatArray
+    cost_upper: FloatArray
 
 
 class Confidence:
@@ -33,12 +48,8 @@ class Confidence:
         What the intervals are about.
     delta
         δ0: the probability that any of them ever fails.
-    lower, upper
-        ``[entries]``; what is known of the transition probabilities beforehand.
-    reward_lower, reward_upper
-        ``[pairs]``; what is known of the mean rewards.
-    cost_lower, cost_upper
-        ``[K, pairs]``; what is known of the mean costs.
+    bounds
+        What is known beforehand; the arrays are narrowed in place.
     reward_max, cost_max
         Bounds on every sample: a number, and ``[K]``.
     reward_exact, cost_exact
@@ -50,12 +61,7 @@ class Confidence:
         evidence: Evidence,
         *,
         delta: float,
-        lower: FloatArray,
-        upper: FloatArray,
-        reward_lower: FloatArray,
-        reward_upper: FloatArray,
-        cost_lower: FloatArray,
-        cost_upper: FloatArray,
+        bounds: Bounds,
         reward_max: float,
         cost_max: FloatArray,
         reward_exact: BoolArray,
@@ -65,12 +71,10 @@ class Confidence:
             raise refusal("delta", "a number in (0, 1)", delta)
         self.evidence = evidence
         self.delta = delta
-        self.lower = np.array(lower)
-        self.upper = np.array(upper)
-        self.reward_lower = np.array(reward_lower)
-        self.reward_upper = np.array(reward_upper)
-        self.cost_lower = np.array(cost_lower)
-        self.cost_upper = np.array(cost_upper)
+        self.lower, self.upper = bounds.lower, bounds.upper
+        self.reward_lower = bounds.reward_lower
+        self.reward_upper = bounds.reward_upper
+        self.cost_lower, self.cost_upper = bounds.cost_lower, bounds.cost_upper
         self._reward_max = reward_max
         self._cost_max = cost_max
         self._reward_exact = reward_exact
@@ -79,8 +83,6 @@ class Confidence:
         open_rewards = (self.reward_lower < self.reward_upper) & ~reward_exact
         open_costs = (self.cost_lower < self.cost_upper) & ~cost_exact
         self.families = int(open_entries.sum() + open_rewards.sum() + open_costs.sum())
-        rows = np.add.reduceat(open_entries, evidence.row_ptr[:-1], dtype=np.int64)
-        self._open_rows = rows > 0
         self._learns_reward = self.reward_lower < self.reward_upper
         self._learns_cost = self.cost_lower < self.cost_upper
 
@@ -105,7 +107,7 @@ class Confidence:
         """
         evidence = self.evidence
         broken = refresh_rows(
-            pairs[self._open_rows[pairs]],
+            pairs,
             evidence.row_ptr,
             evidence.visits,
             evidence.pair_visits,

@@ -408,6 +408,16 @@ class ActionModels(BranchSet):
 
     # -- costs and rewards -------------------------------------------------------------
 
+    @property
+    def ties_costs(self) -> bool:
+        """Whether the models say what steps cost."""
+        return self._statement.n_costs > 0
+
+    @property
+    def ties_rewards(self) -> bool:
+        """Whether the models say what steps earn."""
+        return self._statement.ties_rewards
+
     def cost_bounds(self, channel: int = 0) -> tuple[FloatArray, FloatArray]:
         """Return the least and the most that mean costs can be, ``(pairs,)`` each.
 

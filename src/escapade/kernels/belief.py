@@ -1,0 +1,156 @@
+"""What is held possible of single rows: bounds on entries, and a likely row inside.
+
+Rows change a few at a time, so these kernels take the pairs that changed and write into
+arrays that are kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from escapade.kernels.compilation import compiled
+from escapade.kernels.evidence import find_entry
+from escapade.kernels.worst_case_slices import fill_from_top
+from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
+
+__all__ = ["bound_by_branches", "fill_likeliest", "greatest_means"]
+
+_OUTWARD = 1e-15
+_TOLERANCE = 1e-9
+
+
+@compiled
+def bound_by_branches(
+    pairs: IntArray,
+    branch_ptr: IntArray,
+    active: BoolArray,
+    target: IndexArray,
+    around: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    near_ptr: IntArray,
+    near: IndexArray,
+    uniform: BoolArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> None:
+    """Narrow ``lower``, ``upper`` ``[entries]`` to what active branches allow.
+
+    In place, in the rows of ``pairs``; branches as in :mod:`escapade.kernels.worst_case_actions`.
+    Where there is one active branch with any law, its rows are those within the bounds.
+    """
+    longest = 0
+    for pair in pairs:
+        longest = max(longest, row_ptr[pair + 1] - row_ptr[pair])
+    least = np.empty(longest)
+    most = np.empty(longest)
+    mine_low = np.empty(longest)
+    mine_high = np.empty(longest)
+    for pair in pairs:
+        begin = row_ptr[pair]
+        n = row_ptr[pair + 1] - begin
+        least[:n] = 1.0
+        most[:n] = 0.0
+        for b in range(branch_ptr[pair], branch_ptr[pair + 1]):
+            if not active[b]:
+                continue
+            mine_low[:n] = 0.0
+            mine_high[:n] = 0.0
+            goal = find_entry(row_ptr, successor, pair, target[b]) - begin
+            mine_low[goal] = 1.0 - high[b]
+            mine_high[goal] = 1.0 - low[b]
+            h = around[b]
+            if h < 0:
+                mine_low[goal] = 1.0
+                mine_high[goal] = 1.0
+            else:
+                size = near_ptr[h + 1] - near_ptr[h]
+                # the share of a miss that each near state gets, at least and at most
+                most_share = 1.0 / size if uniform[h] else 1.0
+                least_share = 1.0 / size if uniform[h] or size == 1 else 0.0
+                for k in range(near_ptr[h], near_ptr[h + 1]):
+                    at = find_entry(row_ptr, successor, pair, near[k]) - begin
+                    if at == goal:
+                        mine_low[at] = 1.0 - high[b] * (1.0 - least_share)
+                        mine_high[at] = 1.0 - low[b] * (1.0 - most_share)
+                    else:
+                        mine_low[at] = low[b] * least_share
+                        mine_high[at] = high[b] * most_share
+            for i in range(n):
+                least[i] = min(least[i], mine_low[i])
+                most[i] = max(most[i], mine_high[i])
+        for i in range(n):
+            down = least[i] * (1.0 - _OUTWARD) if least[i] < 1.0 else 1.0
+            up = min(most[i] * (1.0 + _OUTWARD), 1.0)
+            lower[begin + i] = max(lower[begin + i], down)
+            upper[begin + i] = min(upper[begin + i], up)
+
+
+@compiled
+def greatest_means(
+    row_ptr: IntArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    v: FloatArray,
+    out: FloatArray,
+) -> None:
+    """``out``: ``[pairs]``; the most that ``P · v`` can be within the bounds."""
+    longest = 0
+    for pair in range(out.size):
+        longest = max(longest, row_ptr[pair + 1] - row_ptr[pair])
+    z = np.empty(longest)
+    room = np.empty(longest)
+    for pair in range(out.size):
+        begin = row_ptr[pair]
+        n = row_ptr[pair + 1] - begin
+        held = 0.0
+        left = 1.0
+        for k in range(n):
+            bound = lower[begin + k]
+            z[k] = v[successor[begin + k]]
+            room[k] = upper[begin + k] - bound
+            held += bound * z[k]
+            left -= bound
+        out[pair] = held + fill_from_top(z, room, n, left)
+
+
+@compiled
+def fill_likeliest(
+    pairs: IntArray,
+    row_ptr: IntArray,
+    visits: IntArray,
+    pair_visits: IntArray,
+    prior: FloatArray,
+    weight: float,
+    lower: FloatArray,
+    upper: FloatArray,
+    out: FloatArray,
+) -> int:
+    """``out``: ``[entries]``; frequencies, with ``weight`` visits as ``prior`` says.
+
+    Clipped into the bounds; what is then missing of 1, or too much, is shared among the
+    entries in proportion to their room.  Returns the first pair whose bounds hold no
+    distribution, or −1.
+    """
+    for pair in pairs:
+        begin, end = row_ptr[pair], row_ptr[pair + 1]
+        missing = 1.0
+        n = pair_visits[pair] + weight
+        for e in range(begin, end):
+            p = (visits[e] + weight * prior[e]) / n
+            out[e] = min(max(p, lower[e]), upper[e])
+            missing -= out[e]
+        room = 0.0
+        for e in range(begin, end):
+            room += upper[e] - out[e] if missing > 0.0 else out[e] - lower[e]
+        if room < abs(missing) - _TOLERANCE:
+            return pair
+        if room > 0.0:
+            share = min(max(missing / room, -1.0), 1.0)
+            for e in range(begin, end):
+                span = upper[e] - out[e] if missing > 0.0 else out[e] - lower[e]
+                out[e] += share * span
+    return -1
