@@ -38,7 +38,7 @@ from escapade.uncertainty.rows import (
     read_rows_of,
     row_sums,
 )
-from escapade.uncertainty.sliced import Slices, slice_rows
+from escapade.uncertainty.sliced import slice_rows
 
 __all__ = ["L1Ball"]
 
@@ -163,27 +163,24 @@ class L1Ball(RowSet):
         """``[pairs]``; ψ of each pair."""
         return self._radius
 
-    @cached_property
+    @property
     def _moved(self) -> FloatArray:
+        """``[pairs]``; how much mass may change its place."""
         return frozen(np.minimum(0.5 * self._radius, 1.0))
 
     @cached_property
-    def _slices(self) -> Slices:
-        rows = self._rows
-        return slice_rows(rows.seen_ptr, rows.seen, rows.seen_nominal)
-
-    @cached_property
     def _layout(self) -> tuple[Any, ...]:
-        rows, slices = self._rows, self._slices
+        rows, moved = self._rows, self._moved
+        slices = slice_rows(rows.seen_ptr, rows.seen, rows.seen_nominal)
         return (
             slices.start,
             slices.width,
             slices.row_of,
             slices.index,
             slices.mass,
-            slices.per_slot(self._moved),
+            slices.per_slot(moved),
             slices.wide,
-            frozen(self._moved[slices.wide]),
+            frozen(moved[slices.wide]),
             rows.seen_ptr,
             rows.seen,
             rows.seen_nominal,
