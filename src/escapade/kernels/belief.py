@@ -38,7 +38,8 @@ def bound_by_branches(
 ) -> None:
     """Narrow ``lower``, ``upper`` ``[entries]`` to what active branches allow.
 
-    In place, in the rows of ``pairs``; branches as in :mod:`escapade.kernels.worst_case_actions`.
+    In place, in the rows of ``pairs``; arrays of branches are laid out as in
+    :mod:`escapade.kernels.worst_case_actions`.
     Where there is one active branch with any law, its rows are those within the bounds.
     """
     longest = 0
