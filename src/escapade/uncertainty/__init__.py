@@ -14,6 +14,11 @@ from escapade.uncertainty.action_models_description import (
 )
 from escapade.uncertainty.action_models_walls import unknown_walls
 from escapade.uncertainty.base import Sense, UncertaintySet
+from escapade.uncertainty.factor_matrix import FactorMatrix, factor_rows
+from escapade.uncertainty.factor_matrix_estimate import (
+    FactorEstimate,
+    estimate_factors,
+)
 from escapade.uncertainty.interval import Interval
 from escapade.uncertainty.kl_ball import KLBall
 from escapade.uncertainty.l1_ball import L1Ball
@@ -22,6 +27,8 @@ from escapade.uncertainty.models import Models
 __all__ = [
     "ActionModel",
     "ActionModels",
+    "FactorEstimate",
+    "FactorMatrix",
     "Failures",
     "Interval",
     "KLBall",
@@ -30,6 +37,8 @@ __all__ = [
     "Sense",
     "Transfer",
     "UncertaintySet",
+    "estimate_factors",
+    "factor_rows",
     "unknown_walls",
     "within",
 ]
