@@ -217,8 +217,7 @@ class FactorMatrix(UncertaintySet):
                 f"factors",
                 f"rank {rank}",
             )
-        inverse: FloatArray = np.linalg.pinv(mixing)
-        return inverse
+        return np.asarray(np.linalg.pinv(mixing), dtype=np.float64)
 
     def excess(self, probability: FloatArray) -> FloatArray:
         """Return how far each row lies outside the set, ``[pairs]``.
@@ -336,12 +335,12 @@ def factor_rows(factors: ArrayLike, support: ArrayLike | None = None) -> Rows:
                 f"factor {i}",
             )
         mask = given
-    row, state = np.nonzero(mask)
+    rows, states = np.nonzero(mask)
     return Rows(
         n_states=table.shape[1],
-        stored_ptr=frozen(np.searchsorted(row, np.arange(len(table) + 1))),
-        stored=frozen(state.astype(np.int32)),
-        stored_nominal=frozen(table[row, state]),
+        stored_ptr=frozen(np.searchsorted(rows, np.arange(len(table) + 1))),
+        stored=frozen(states.astype(np.int32)),
+        stored_nominal=frozen(table[rows, states]),
     )
 
 

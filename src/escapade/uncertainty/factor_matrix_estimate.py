@@ -93,8 +93,8 @@ def estimate_factors(
     try:
         from sklearn.decomposition import NMF
         from sklearn.exceptions import ConvergenceWarning
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", "factors") from error
+    except ImportError as missing:
+        raise MissingExtraError("scikit-learn", "factors") from missing
     count = read_count("n_factors", n_factors, least=1)
     most = min(cmdp.n_pairs, cmdp.n_states)
     if count > most:
