@@ -8,10 +8,37 @@ needs, comes for free on the way.
 
 from __future__ import annotations
 
+import numpy as np
+
 from escapade.kernels.compilation import compiled
 from escapade.typing import FloatArray, IndexArray, IntArray
 
-__all__ = ["bellman_backup", "chain_residual", "improve", "pair_values"]
+__all__ = [
+    "bellman_backup",
+    "chain_residual",
+    "expectation",
+    "improve",
+    "pair_values",
+]
+
+
+@compiled
+def expectation(
+    row_ptr: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    value: FloatArray,
+    row: int,
+) -> float:
+    """``row_ptr``: ``[N + 1]``, ``value``: ``[S]``; ``Σ P(s' | row) value(s')``.
+
+    Indices are made unsigned: with signed ones every access would first ask whether
+    it counts from the end, which takes longer than the sum.
+    """
+    total = 0.0
+    for entry in range(np.uint64(row_ptr[row]), np.uint64(row_ptr[row + 1])):
+        total += probability[entry] * value[np.uint32(successor[entry])]
+    return total
 
 
 @compiled
@@ -29,9 +56,7 @@ def pair_values(
     Writes ``r + γ P v`` of every pair.
     """
     for pair in range(reward.size):
-        total = 0.0
-        for entry in range(row_ptr[pair], row_ptr[pair + 1]):
-            total += probability[entry] * value[successor[entry]]
+        total = expectation(row_ptr, successor, probability, value, pair)
         out[pair] = reward[pair] + gamma * total
 
 
@@ -58,9 +83,7 @@ def bellman_backup(
         top = -1e308
         top_pair = state_ptr[state]
         for pair in range(state_ptr[state], state_ptr[state + 1]):
-            total = 0.0
-            for entry in range(row_ptr[pair], row_ptr[pair + 1]):
-                total += probability[entry] * value[successor[entry]]
+            total = expectation(row_ptr, successor, probability, value, pair)
             total = reward[pair] + gamma * total
             if total > top:
                 top = total
@@ -99,9 +122,7 @@ def improve(
         top_pair = state_ptr[state]
         current = -1e308
         for pair in range(state_ptr[state], state_ptr[state + 1]):
-            total = 0.0
-            for entry in range(row_ptr[pair], row_ptr[pair + 1]):
-                total += probability[entry] * value[successor[entry]]
+            total = expectation(row_ptr, successor, probability, value, pair)
             total = reward[pair] + gamma * total
             if pair == chosen[state]:
                 current = total
@@ -137,9 +158,7 @@ def chain_residual(
     high = -1e308
     for state in range(value.size):
         pair = chosen[state]
-        total = 0.0
-        for entry in range(row_ptr[pair], row_ptr[pair + 1]):
-            total += probability[entry] * value[successor[entry]]
+        total = expectation(row_ptr, successor, probability, value, pair)
         change = gain[state] + gamma * total - value[state]
         out[state] = change
         low = min(low, change)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from escapade.kernels.backups import bellman_backup
+from escapade.kernels.backups import bellman_backup, expectation
 from escapade.kernels.compilation import compiled
 from escapade.typing import FloatArray, IndexArray, IntArray
 
@@ -91,9 +91,7 @@ def sweep_chain(
         high = -1e308
         for state in range(value.size):
             pair = chosen[state]
-            total = 0.0
-            for entry in range(row_ptr[pair], row_ptr[pair + 1]):
-                total += probability[entry] * value[successor[entry]]
+            total = expectation(row_ptr, successor, probability, value, pair)
             total = gain[state] + gamma * total
             scratch[state] = total
             change = total - value[state]
@@ -122,9 +120,7 @@ def _apply(
     """``chosen``, ``vector``, ``out``: ``[S]``; writes ``(I − γ P) vector``."""
     for state in range(vector.size):
         pair = chosen[state]
-        total = 0.0
-        for entry in range(row_ptr[pair], row_ptr[pair + 1]):
-            total += probability[entry] * vector[successor[entry]]
+        total = expectation(row_ptr, successor, probability, vector, pair)
         out[state] = vector[state] - gamma * total
 
 
