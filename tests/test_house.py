@@ -164,14 +164,15 @@ def test_the_lock_holds_every_requirement():
 
 # -- places ----------------------------------------------------------------------------
 
-TEXTS = {".py", ".md", ".toml", ".yml", ".yaml", ".lock", ".cff", ""}
+ENDINGS = {".py", ".md", ".toml", ".yml", ".yaml", ".lock", ".cff", ".json", ".sh"}
+NAMES = {"Makefile", "LICENSE", ".gitignore", "run"}
 FOLDERS = ("src", "tests", "docs", "scripts", "benchmarks", "examples", ".ci")
 
 
 def texts():
     """Yield the files that people write."""
     for path in [*ROOT.glob("*"), *(p for f in FOLDERS for p in (ROOT / f).rglob("*"))]:
-        if path.is_file() and path.suffix in TEXTS and "__pycache__" not in path.parts:
+        if path.is_file() and (path.suffix in ENDINGS or path.name in NAMES):
             yield path
 
 
