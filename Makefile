@@ -74,8 +74,10 @@ paper-map: $(DEV) ## does each row of docs/paper-map.md point to code and a test
 coverage: $(EXTRAS) ## lines tested, kernels included (compilation is off, so this is slow)
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow" --cov --cov-report=term-missing:skip-covered
 
-benchmark: $(BENCHMARK) ## run the benchmarks beside other libraries
-	$(PY) benchmarks/plain_backup.py
+benchmark: $(BENCHMARK) ## run the benchmarks, some of them beside other libraries
+	@for program in $(filter-out %/instances.py,$(wildcard benchmarks/*.py)); do \
+		echo "== $$program"; $(PY) $$program || exit 1; \
+	done
 
 build: $(DEV) ## a source archive and a wheel in dist/
 	$(PY) -m build --no-isolation --outdir dist .
