@@ -27,8 +27,12 @@ if TYPE_CHECKING:
     from escapade.planning.column_generation import ColumnGeneration
     from escapade.planning.dual_lp import DualLP
     from escapade.planning.fallback import fallback
+    from escapade.planning.lagrangian_robust_dp import LagrangianRobustDP
     from escapade.planning.occupation_lp import OccupationLP
+    from escapade.planning.promise_dp import PromiseDP
     from escapade.planning.robust_evaluation import robust_evaluate
+    from escapade.planning.robust_lp import RobustLP
+    from escapade.planning.slack_dp import SlackDP
     from escapade.planning.solution import Solution
     from escapade.planning.solve import solve
 
@@ -38,8 +42,12 @@ __all__ = [
     "CMDP",
     "ColumnGeneration",
     "DualLP",
+    "LagrangianRobustDP",
     "OccupationLP",
     "Policy",
+    "PromiseDP",
+    "RobustLP",
+    "SlackDP",
     "Solution",
     "__version__",
     "environments",
@@ -62,8 +70,12 @@ _MODULE_OF = {
     "CMDP": "escapade.model.cmdp",
     "ColumnGeneration": "escapade.planning.column_generation",
     "DualLP": "escapade.planning.dual_lp",
+    "LagrangianRobustDP": "escapade.planning.lagrangian_robust_dp",
     "OccupationLP": "escapade.planning.occupation_lp",
     "Policy": "escapade.model.policy",
+    "PromiseDP": "escapade.planning.promise_dp",
+    "RobustLP": "escapade.planning.robust_lp",
+    "SlackDP": "escapade.planning.slack_dp",
     "Solution": "escapade.planning.solution",
     "evaluate": "escapade.model.evaluation",
     "fallback": "escapade.planning.fallback",

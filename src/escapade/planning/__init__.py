@@ -13,7 +13,9 @@ from escapade.planning.dynamic_programming import (
     value_iteration,
 )
 from escapade.planning.fallback import Fallback, fallback
+from escapade.planning.lagrangian_robust_dp import LagrangianRobustDP
 from escapade.planning.occupation_lp import OccupationLP
+from escapade.planning.promise_dp import PromiseDP
 from escapade.planning.robust_evaluation import RobustEvaluation, robust_evaluate
 from escapade.planning.robust_hitting import (
     RobustHittingTimes,
@@ -21,6 +23,8 @@ from escapade.planning.robust_hitting import (
     robust_hitting_times,
     worst_transition_diameter,
 )
+from escapade.planning.robust_lp import RobustLP
+from escapade.planning.slack_dp import SlackDP
 from escapade.planning.solution import Solution
 from escapade.planning.solve import solve
 
@@ -28,10 +32,14 @@ __all__ = [
     "ColumnGeneration",
     "DualLP",
     "Fallback",
+    "LagrangianRobustDP",
     "OccupationLP",
     "Optimum",
+    "PromiseDP",
     "RobustEvaluation",
     "RobustHittingTimes",
+    "RobustLP",
+    "SlackDP",
     "Solution",
     "WorstTransitionDiameter",
     "fallback",

@@ -34,10 +34,17 @@ from escapade.planning.robust_operator import (
 from escapade.typing import FloatArray
 from escapade.uncertainty.base import Sense, UncertaintySet
 
-__all__ = ["RobustEvaluation", "robust_evaluate"]
+__all__ = [
+    "RobustEvaluation",
+    "operators_of",
+    "per_state",
+    "robust_evaluate",
+    "start_mean",
+]
 
 _EPS = float(np.finfo(np.float64).eps)
-_Build: TypeAlias = Callable[[FloatArray, Sense], RobustOperator]
+Build: TypeAlias = Callable[[FloatArray, Sense], RobustOperator]
+"""From a gain a pair and the sense of nature to the operator of a policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,11 +132,7 @@ def robust_evaluate(
     limit = read_count("max_iterations", max_iterations, least=1)
     if not sets.rectangular:
         return _over_members(cmdp, policy, sets, precision)
-    build = (
-        _on_nodes(cmdp, policy, sets)
-        if isinstance(policy, MemoryPolicy)
-        else _on_states(cmdp, policy, sets)
-    )
+    build = operators_of(cmdp, policy, sets)
     points = [
         _within_range(
             robust_policy_value(
@@ -151,21 +154,48 @@ def robust_evaluate(
         )
     low = np.array([point.lower for point in points[0::2]])
     high = np.array([point.upper for point in points[1::2]])
-    if isinstance(policy, MemoryPolicy):
-        low = _from_start(policy, low, -1.0)
-        high = _from_start(policy, high, 1.0)
+    low, high = per_state(policy, low, "min"), per_state(policy, high, "max")
     return _assembled(
         low,
         high,
-        _mean(cmdp.start, low, -1.0),
-        _mean(cmdp.start, high, 1.0),
+        start_mean(cmdp, low, "min"),
+        start_mean(cmdp, high, "max"),
         converged=converged,
         width=width,
         message=message,
     )
 
 
-def _on_states(cmdp: CMDP, policy: Policy, sets: UncertaintySet) -> _Build:
+def operators_of(
+    cmdp: CMDP, policy: Policy | MemoryPolicy, sets: UncertaintySet
+) -> Build:
+    """Return what builds a policy's operators, from a gain a pair and nature's sense.
+
+    They act on states, or on the nodes of a policy with a memory; the set must be
+    rectangular.
+    """
+    if isinstance(policy, MemoryPolicy):
+        return _on_nodes(cmdp, policy, sets)
+    return _on_states(cmdp, policy, sets)
+
+
+def per_state(
+    policy: Policy | MemoryPolicy, bounds: FloatArray, sense: Sense
+) -> FloatArray:
+    """Turn bounds a node into bounds a state started afresh, rounded outward."""
+    if isinstance(policy, Policy):
+        return bounds
+    longest = int(np.diff(policy.initial.indptr).max())
+    return _outward(policy.from_start(bounds), longest, sense)
+
+
+def start_mean(cmdp: CMDP, bounds: FloatArray, sense: Sense) -> FloatArray:
+    """Average bounds over the start distribution, rounded outward."""
+    mean: FloatArray = np.asarray(bounds @ cmdp.start)
+    return _outward(mean, int(np.count_nonzero(cmdp.start)), sense)
+
+
+def _on_states(cmdp: CMDP, policy: Policy, sets: UncertaintySet) -> Build:
     """Return what builds the operators of a stationary policy."""
     weights = policy.pair_weights(cmdp)
 
@@ -177,7 +207,7 @@ def _on_states(cmdp: CMDP, policy: Policy, sets: UncertaintySet) -> _Build:
     return build
 
 
-def _on_nodes(cmdp: CMDP, policy: MemoryPolicy, sets: UncertaintySet) -> _Build:
+def _on_nodes(cmdp: CMDP, policy: MemoryPolicy, sets: UncertaintySet) -> Build:
     """Return what builds the operators of a policy with a memory, on its nodes."""
     policy.check_matches(cmdp)
     entries = int(np.diff(sets.row_ptr)[policy.pairs].sum())
@@ -249,20 +279,10 @@ def _within_range(point: FixedPoint, most: float) -> FixedPoint:
     )
 
 
-def _from_start(policy: MemoryPolicy, bounds: FloatArray, side: float) -> FloatArray:
-    """Turn bounds a node into bounds a state started afresh, rounded outward."""
-    longest = int(np.diff(policy.initial.indptr).max())
-    return _outward(policy.from_start(bounds), longest, side)
-
-
-def _mean(start: FloatArray, bounds: FloatArray, side: float) -> FloatArray:
-    """Average bounds over the start distribution, rounded outward."""
-    return _outward(bounds @ start, int(np.count_nonzero(start)), side)
-
-
-def _outward(bounds: FloatArray, terms: int, side: float) -> FloatArray:
+def _outward(bounds: FloatArray, terms: int, sense: Sense) -> FloatArray:
     if terms <= 1:
         return bounds
+    side = 1.0 if sense == "max" else -1.0
     moved: FloatArray = bounds + side * (terms + 2) * _EPS * np.abs(bounds)
     return moved
 
@@ -310,8 +330,8 @@ def _over_members(
     return _assembled(
         low.min(axis=0),
         high.max(axis=0),
-        _mean(cmdp.start, low, -1.0).min(axis=0),
-        _mean(cmdp.start, high, 1.0).max(axis=0),
+        start_mean(cmdp, low, "min").min(axis=0),
+        start_mean(cmdp, high, "max").max(axis=0),
         converged=True,
         width=2.0 * float(errors.max()),
         message=f"each of {len(results)} models evaluated by itself",
