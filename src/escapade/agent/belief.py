@@ -23,13 +23,19 @@ import numpy as np
 
 from escapade.agent.belief_sets import KnownAndSeen
 from escapade.errors import AssumptionError, refusal
-from escapade.kernels.belief import bound_by_branches, fill_likeliest, greatest_means
+from escapade.kernels.belief import (
+    bound_by_branches,
+    fill_likeliest,
+    greatest_means,
+    worst_steps,
+)
 from escapade.knowledge.knowledge import Knowledge
 from escapade.learning.confidence import Bounds, Confidence
 from escapade.learning.evidence import Evidence
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray, FloatArray, IntArray
 from escapade.uncertainty.action_models import ActionModels
+from escapade.uncertainty.action_models_branches import BranchSet
 from escapade.uncertainty.base import UncertaintySet
 from escapade.uncertainty.interval import Interval
 from escapade.uncertainty.rows import Rows
@@ -45,6 +51,8 @@ _ELIMINATION = 0.5
 _UP = 1.0 + 1e-12
 """More than rounding can do in a worst case."""
 
+
+_NO_CHARGE: FloatArray = np.empty((0, 0))
 
 _CONTRADICTION = 1e-9
 """By how much bounds may cross before that is more than rounding."""
@@ -148,8 +156,7 @@ class Belief:
         self.confidence.refresh(pairs)
         self._refresh_nominal(pairs)
         self._sets = None
-        self._charged: list[tuple[UncertaintySet, FloatArray] | None]
-        self._charged = [None] * self.knowledge.n_costs
+        self._charged: list[UncertaintySet | None] = [None] * self.knowledge.n_costs
 
     def _rule_out(self, pairs: IntArray) -> IntArray:
         """Rule out models by what was seen; return the pairs that have fewer now."""
@@ -301,28 +308,51 @@ class Belief:
         Both are ``[pairs]`` and rounded up.  The first is the worst of cost and next
         state together where the models tie them.
         """
-        gamma = self.knowledge.discount
+        knowledge = self.knowledge
+        gamma = knowledge.discount
+        tied = self._tied(k)
+        if isinstance(tied, BranchSet):
+            ahead, together = np.empty(knowledge.n_pairs), np.empty(knowledge.n_pairs)
+            branches, charge = tied.branches, tied.charge
+            worst_steps(
+                knowledge.row_ptr,
+                knowledge.successor,
+                self.confidence.lower,
+                self.confidence.upper,
+                branches.ptr,
+                tied.active,
+                branches.target,
+                branches.around,
+                branches.low,
+                branches.high,
+                branches.near_ptr,
+                branches.near,
+                branches.uniform,
+                _NO_CHARGE if charge is None else charge.at_target,
+                _NO_CHARGE if charge is None else charge.at_miss,
+                self.cost_upper[k],
+                gamma,
+                np.ascontiguousarray(w, dtype=np.float64),
+                together,
+                ahead,
+            )
+            return together * (_UP * _UP), ahead * _UP
         ahead = self.ahead(w) * (gamma * _UP)
         together = self.cost_upper[k] + ahead
-        tied = self._tied(k)
-        if tied is not None:
-            sets, gain = tied
-            np.minimum(together, sets.backup(w, gain, gamma), out=together)
+        if tied is not None and tied is not self.models:
+            tied_cost = tied.backup(w, self.cost_upper[k], gamma)
+            np.minimum(together, tied_cost, out=together)
         return together * _UP, ahead
 
-    def _tied(self, k: int) -> tuple[UncertaintySet, FloatArray] | None:
-        """Return what backs up a cost tied to next states, if models tie it."""
-        if self.models is None:
-            return None
-        if self._charged[k] is None:
+    def _tied(self, k: int) -> UncertaintySet | None:
+        """Return the models as they tie the costs of a channel to next states."""
+        if self._charged[k] is None and self.models is not None:
             alone = np.zeros(self.knowledge.n_costs)
             alone[k] = 1.0
-            self._charged[k] = self.models.charged(
+            self._charged[k], _ = self.models.charged(
                 self.cost_upper, alone, self.knowledge.discount
             )
-        found = self._charged[k]
-        assert found is not None
-        return None if found[0] is self.models else found
+        return self._charged[k]
 
     # -- the likeliest model -------------------------------------------------------
 

@@ -10,13 +10,15 @@ import numpy as np
 
 from escapade.kernels.compilation import compiled
 from escapade.kernels.evidence import find_entry
+from escapade.kernels.worst_case_actions import best_rate, neighbourhoods
 from escapade.kernels.worst_case_slices import fill_from_top
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
-__all__ = ["bound_by_branches", "fill_likeliest", "greatest_means"]
+__all__ = ["bound_by_branches", "fill_likeliest", "greatest_means", "worst_steps"]
 
 _OUTWARD = 1e-15
 _TOLERANCE = 1e-9
+_SHORT = 32
 
 
 @compiled
@@ -115,7 +117,70 @@ def greatest_means(
             room[k] = upper[begin + k] - bound
             held += bound * z[k]
             left -= bound
-        out[pair] = held + fill_from_top(z, room, n, left)
+        if n > _SHORT:
+            out[pair] = held + fill_from_top(z, room, n, left)
+            continue
+        # few entries take all the mass that is left: look for them one by one
+        while left > 0.0:
+            best = 0
+            for k in range(1, n):
+                if z[k] > z[best]:
+                    best = k
+            if z[best] == -np.inf:
+                break
+            given = min(room[best], left)
+            held += given * z[best]
+            left -= given
+            z[best] = -np.inf
+        out[pair] = held
+
+
+@compiled
+def worst_steps(
+    row_ptr: IntArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    branch_ptr: IntArray,
+    active: BoolArray,
+    target: IndexArray,
+    around: IntArray,
+    low: FloatArray,
+    high: FloatArray,
+    near_ptr: IntArray,
+    near: IndexArray,
+    uniform: BoolArray,
+    at_target: FloatArray,
+    at_miss: FloatArray,
+    cost: FloatArray,
+    gamma: float,
+    v: FloatArray,
+    together: FloatArray,
+    ahead: FloatArray,
+) -> None:
+    """``ahead``: ``[pairs]`` greatest ``γ P·v``; ``together``: with the cost of a step.
+
+    Each the lesser of what bounds on entries and what branches allow; ``at_target``,
+    ``at_miss``: ``[K, branches]`` what branches take off ``cost`` ``[pairs]``.
+    """
+    greatest_means(row_ptr, successor, lower, upper, v, ahead)
+    stat = np.empty(uniform.size)
+    neighbourhoods(near_ptr, near, uniform, v, 1.0, stat)
+    for pair in range(ahead.size):
+        best = -np.inf
+        best_tied = -np.inf
+        for b in range(branch_ptr[pair], branch_ptr[pair + 1]):
+            if active[b]:
+                z = v[target[b]]
+                miss = stat[around[b]] if around[b] >= 0 else z
+                tau = high[b] if miss > z else low[b]
+                best = max(best, (1.0 - tau) * z + tau * miss)
+                tied, _ = best_rate(
+                    low[b], high[b], z, miss, gamma, b, at_target, at_miss
+                )
+                best_tied = max(best_tied, tied)
+        ahead[pair] = gamma * min(ahead[pair], best)
+        together[pair] = cost[pair] + min(ahead[pair], best_tied)
 
 
 @compiled

@@ -38,12 +38,14 @@ __all__ = [
     "actions_excess",
     "actions_kernel",
     "actions_reachable",
+    "best_rate",
     "fill_rows",
+    "neighbourhoods",
 ]
 
 
 @compiled
-def _neighbourhoods(
+def neighbourhoods(
     near_ptr: IntArray,
     near: IndexArray,
     uniform: BoolArray,
@@ -81,7 +83,7 @@ def _rate_value(
 
 
 @compiled
-def _best_rate(
+def best_rate(
     low: float,
     high: float,
     z: float,
@@ -141,7 +143,7 @@ def _actions_rows(
             if active[b]:
                 z = sign * v[target[b]]
                 miss = stat[around[b]] if around[b] >= 0 else z
-                value, tau = _best_rate(
+                value, tau = best_rate(
                     low[b], high[b], z, miss, gamma, b, at_target, at_miss
                 )
                 if value > best:
@@ -180,7 +182,7 @@ def actions_backup(
     minimum); `[0, B]` where branches say nothing about costs.
     """
     stat = np.empty(uniform.size)
-    _neighbourhoods(near_ptr, near, uniform, v, sign, stat)
+    neighbourhoods(near_ptr, near, uniform, v, sign, stat)
     nothing = np.empty(0, np.int64)
     _actions_rows(
         0,
@@ -226,7 +228,7 @@ def actions_backup_threads(
 ) -> None:
     """Shapes as in :func:`actions_backup`, the same bits; `chunks`: pieces of work."""
     stat = np.empty(uniform.size)
-    _neighbourhoods(near_ptr, near, uniform, v, sign, stat)
+    neighbourhoods(near_ptr, near, uniform, v, sign, stat)
     rows = branch_ptr.size - 1
     nothing = np.empty(0, np.int64)
     no_rates = np.empty(0)
@@ -279,7 +281,7 @@ def actions_kernel(
     `discount`: `[N]` what the chosen branch takes off the gain, times ``sign``.
     """
     stat = np.empty(uniform.size)
-    _neighbourhoods(near_ptr, near, uniform, v, sign, stat)
+    neighbourhoods(near_ptr, near, uniform, v, sign, stat)
     rows = branch_ptr.size - 1
     chosen = np.empty(rows, np.int64)
     rates = np.empty(rows)

@@ -154,6 +154,11 @@ class BranchSet(UncertaintySet):
         """``[branches]``; which branches count."""
         return self._active
 
+    @property
+    def charge(self) -> Charge | None:
+        """What branches take off the gain of a step, if the set is charged."""
+        return self._charge
+
     def _mark_reachable(self, pairs: IntArray, active: BoolArray, out: Any) -> None:
         branches = self._branches
         actions_reachable(
