@@ -96,7 +96,9 @@ class Safety:
         for _ in range(self._sweeps):
             before = self.w.copy()
             self._sweep(belief)
-            gain = np.where(np.isfinite(self.w), before - self.w, 0.0)
+            inside = np.isfinite(self.w)
+            gain = np.zeros_like(self.w)
+            np.subtract(before, self.w, out=gain, where=inside)
             if not (gain > self._precision * (1.0 + self.w.min())).any():
                 break
         self._evaluate(belief)
