@@ -28,7 +28,6 @@ value within budget ``d`` is ``d / toll`` as long as the unbounded walk would co
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,14 +42,12 @@ from escapade.environments.grids import (
     Grid,
     stack_rows,
 )
+from escapade.environments.knowledge_of import of_cycle
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from escapade.knowledge.knowledge import Knowledge
 
 __all__ = ["toll_cycle", "wall_cycle"]
 
@@ -105,7 +102,7 @@ def wall_cycle(
         ),
         cost_noise="bernoulli",
         cost_given_next=cost_given_next,
-        told=partial(_told, cmdp, cost_given_next, failure, toll=False),
+        told=partial(of_cycle, cmdp, cost_given_next, failure=failure, toll=False),
     )
 
 
@@ -156,16 +153,8 @@ def toll_cycle(
         ),
         cost_noise="bernoulli",
         cost_given_next=cost_given_next,
-        told=partial(_told, cmdp, cost_given_next, failure, toll=True),
+        told=partial(of_cycle, cmdp, cost_given_next, failure=failure, toll=True),
     )
-
-
-def _told(
-    cmdp: CMDP, cost_given_next: FloatArray, failure: float, *, toll: bool
-) -> Knowledge:
-    from escapade.environments.knowledge_of import of_cycle
-
-    return of_cycle(cmdp, cost_given_next, failure=failure, toll=toll)
 
 
 def _walk(

@@ -28,9 +28,12 @@ than a million is refused; a discount nearer to 1 makes it small and changes no 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 
+from escapade.environments.knowledge_of import of_episodes
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.model.arguments import read_count
@@ -142,6 +145,7 @@ def episodic(
         description=f"Episodes of {horizon} steps of another problem.",
         cmdp=problem,
         value_scale=1.0 / episodes,
+        told=partial(of_episodes, problem, cmdp, horizon),
     )
 
 

@@ -32,9 +32,11 @@ for C_5 ≤ d' ≤ ½ (C_15 + C_10).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from escapade.environments.knowledge_of import of_gamble
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.model.arguments import read_number
@@ -153,6 +155,7 @@ def wandering_gamble(*, escape_budget: float = _ESCAPE_BUDGET) -> WanderingGambl
             if best is None
             else "closed form: gamble as often as the budget allows, wander elsewhere"
         ),
+        told=partial(of_gamble, cmdp, known),
         known=known,
         wander=Policy.deterministic(np.full(n, _WANDER), 2),
         home=home,

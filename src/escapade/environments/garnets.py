@@ -16,8 +16,11 @@ With one cost and σ < 1 the greedy policy alone overspends.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from escapade.environments.knowledge_of import of_garnet
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.model.arguments import read_count, read_number
@@ -105,6 +108,7 @@ def garnet(
         name="garnet",
         description=f"A random problem, drawn with seed {seed}.",
         cmdp=cmdp,
+        told=partial(of_garnet, cmdp),
     )
 
 

@@ -37,9 +37,12 @@ time: on average 4ρ/4 + (1 − 4ρ)/8 of a visit of G a step, .225 at ρ = .2, 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from escapade.environments.grids import ACTION_NAMES, Grid, stack_rows
+from escapade.environments.knowledge_of import of_barriers, of_moat
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.model.arguments import read_number
@@ -116,6 +119,7 @@ def barrier_grid(
         cmdp=cmdp,
         known_optimum=1.0748375833535557 if as_stated else None,
         optimum_source="the occupation linear program" if as_stated else "",
+        told=partial(of_barriers, cmdp, targets, slip=slip, goal=_GOAL),
     )
 
 
@@ -168,4 +172,5 @@ def moat_grid(*, discount: float = 0.99, budget: float = 20.0) -> World:
         optimum_source="closed form: through the moat as often as the budget allows",
         average_optimum=0.125 + 0.5 * min((1.0 - gamma) * d, 0.25),
         value_offset=-1.0 / (1.0 - gamma),
+        told=partial(of_moat, cmdp, targets),
     )

@@ -20,19 +20,47 @@ log is drawn from it with a fixed seed, as a careful operator would have recorde
   of the walk may cost anything up to 1 as well;
 - the cells of the first row but the last are known: each of their actions has been
   taken 2,000 times.
+
+**The loop** (:func:`of_loop`).  What steps cost is known, so ``stay`` is known to be
+free; where they lead and what they earn is not.
+
+**The moat** (:func:`of_moat`).  Moves work as meant, and those from G lead back to S,
+but for a probability of at most .05, in which case they end, by any law, at most one
+cell away from where they were meant to.  The bottom row is known exactly, costs
+included; elsewhere a step may cost anything up to 1.
+
+**The barriers** (:func:`of_barriers`).  A map shows the barriers and the goal: costs
+are known, and so is the goal's row.  Moves work as meant but for a probability of at
+most .1 (or ``slip`` where that is more), and then end, by any law, at most one cell
+away from their origin.  Beside a barrier every move may slip into it, at a cost of 10:
+within the budgets of 2 nothing can be promised at every moment there, whatever is
+known, and an agent says so.  Budgets of 13 can be promised everywhere.
+
+**Garnets** (:func:`of_garnet`).  A cautious controller is known exactly: the rows and
+the costs of the policy that costs least in sum.  Of all other pairs only the possible
+successors are known.
+
+**The gamble** (:func:`of_gamble`).  Rows and costs are known; rewards are not.
+
+**Episodes** (:func:`of_episodes`).  The clock is known, and so are the costs: step t
+leads to step t + 1, and the last one to the end or to a new start.  Where steps lead
+within that, and what they earn, is not known.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from escapade.environments.grids import EAST, NORTH, SOUTH, STAY, WEST, Grid
 from escapade.knowledge.knowledge import Knowledge
 from escapade.knowledge.log import Log
 from escapade.model.cmdp import CMDP
 from escapade.model.layout import Pairs
+from escapade.planning.dynamic_programming import policy_iteration
 from escapade.typing import BoolArray, FloatArray, IntArray
 from escapade.uncertainty.action_models import ActionModels
 from escapade.uncertainty.action_models_description import (
@@ -42,19 +70,117 @@ from escapade.uncertainty.action_models_description import (
     within,
 )
 
-__all__ = ["of_cycle", "recorded"]
+__all__ = [
+    "of_barriers",
+    "of_cycle",
+    "of_episodes",
+    "of_gamble",
+    "of_garnet",
+    "of_loop",
+    "of_moat",
+    "recorded",
+]
 
 _SAMPLES = 2_000
 _SEED = 20_220_101
 _RATE = 0.1
 _APART = 5
 _REACH = 2.0
+_MOAT_RATE = 0.05
+_BARRIER_RATE = 0.1
 _WALL_MODELS = {
     "north wall": NORTH,
     "west wall": WEST,
     "south wall": SOUTH,
     "east wall": EAST,
 }
+
+
+def of_loop(cmdp: CMDP) -> Knowledge:
+    """Return what is known of ``three_state_loop``; see the module."""
+    return _knowledge(cmdp, costs=_costs(cmdp))
+
+
+def of_moat(cmdp: CMDP, targets: IntArray) -> Knowledge:
+    """Return what is known of ``moat_grid``; see the module."""
+    assert cmdp.coordinates is not None
+    bottom = cmdp.coordinates[cmdp.pair_state, 1] == cmdp.coordinates[:, 1].min()
+    models = ActionModels(
+        cmdp,
+        {"moves": ActionModel(typical=targets)},
+        failures=Failures(
+            around=within(cmdp.coordinates, 1.0), rate=(0.0, _MOAT_RATE), law="any"
+        ),
+    )
+    return _knowledge(
+        cmdp,
+        models=models,
+        known_rows=_rows(cmdp, bottom),
+        costs=_costs(cmdp, bottom),
+    )
+
+
+def of_barriers(cmdp: CMDP, targets: IntArray, *, slip: float, goal: int) -> Knowledge:
+    """Return what is known of ``barrier_grid``; see the module."""
+    assert cmdp.coordinates is not None
+    one_away = within(cmdp.coordinates, 1.0)
+    models = ActionModels(
+        cmdp,
+        {"moves": ActionModel(typical=targets)},
+        failures=Failures(
+            around=one_away[cmdp.pair_state],
+            rate=(0.0, max(_BARRIER_RATE, slip)),
+            law="any",
+        ),
+    )
+    return _knowledge(
+        cmdp,
+        models=models,
+        known_rows=_rows(cmdp, cmdp.pair_state == goal),
+        costs=_costs(cmdp),
+    )
+
+
+def of_garnet(cmdp: CMDP) -> Knowledge:
+    """Return what is known of ``garnet``; see the module."""
+    cautious = np.zeros(cmdp.n_pairs, dtype=np.bool_)
+    cautious[policy_iteration(cmdp, -cmdp.cost.sum(axis=0)).pairs] = True
+    return _knowledge(
+        cmdp,
+        support=cmdp.transition_matrix,
+        known_rows=_rows(cmdp, cautious),
+        costs=_costs(cmdp, cautious),
+    )
+
+
+def of_gamble(cmdp: CMDP, known: BoolArray) -> Knowledge:
+    """Return what is known of ``wandering_gamble``; see the module."""
+    return _knowledge(
+        cmdp,
+        known_rows=cmdp.transition_matrix,
+        costs=_costs(cmdp),
+        known_states=known,
+    )
+
+
+def of_episodes(cmdp: CMDP, inner: CMDP, horizon: int) -> Knowledge:
+    """Return what is known of ``episodic``, ``cmdp`` over ``inner``; see the module."""
+    n = inner.n_states
+    step = cmdp.pair_state // n
+    last = step >= horizon - 1  # and the end, where there is one
+    after = np.arange(n) + n * (step[~last] + 1)[:, np.newaxis]
+    pair = np.repeat(np.flatnonzero(~last), n)
+    flat = cmdp.pair_state.astype(np.int64) * cmdp.n_actions + cmdp.pair_action
+    shape = (cmdp.n_states * cmdp.n_actions, cmdp.n_states)
+    support = sp.csr_array(
+        (np.ones(pair.size), (flat[pair], after.ravel())), shape=shape
+    )
+    return _knowledge(
+        cmdp,
+        support=support,
+        known_rows=_rows(cmdp, last),
+        costs=_costs(cmdp),
+    )
 
 
 def recorded(
@@ -101,19 +227,11 @@ def of_cycle(
     models = _walls(grid, rate=max(_RATE, min(2.0 * failure, 1.0)), toll=toll)
     free = np.zeros((grid.size, 5), dtype=np.bool_)
     free[known, STAY] = True
-    return Knowledge(
-        grid.size,
-        5,
-        discount=cmdp.discount,
-        budget=cmdp.budget,
-        reward_max=cmdp.reward_max,
-        cost_max=cmdp.cost_max,
-        start=cmdp.start,
+    return _knowledge(
+        cmdp,
         models=models,
         free=free,
         log=recorded(cmdp, cost_given_next, known, _SAMPLES),
-        action_names=cmdp.action_names,
-        coordinates=cmdp.coordinates,
     )
 
 
@@ -192,3 +310,49 @@ def _transfers(grid: Grid, apart: int, names: list[str]) -> tuple[Transfer, ...]
             )
         )
     return tuple(rules)
+
+
+# -- what all have in common -----------------------------------------------------------
+
+
+def _knowledge(cmdp: CMDP, **told: Any) -> Knowledge:
+    """Return knowledge of the spaces, bounds and names of a model, and what is told."""
+    available = np.zeros((cmdp.n_states, cmdp.n_actions), dtype=np.bool_)
+    available[cmdp.pair_state, cmdp.pair_action] = True
+    return Knowledge(
+        cmdp.n_states,
+        cmdp.n_actions,
+        discount=cmdp.discount,
+        budget=cmdp.budget,
+        reward_max=cmdp.reward_max,
+        cost_max=cmdp.cost_max,
+        start=cmdp.start,
+        available=available,
+        state_names=cmdp.state_names,
+        action_names=cmdp.action_names,
+        coordinates=cmdp.coordinates,
+        **told,
+    )
+
+
+def _rows(cmdp: CMDP, chosen: BoolArray) -> sp.csr_array:
+    """Return the rows of the chosen pairs, ``(S · A, S)``, the others empty."""
+    kept = sp.diags_array(chosen.astype(np.float64)) @ cmdp.transition_matrix
+    flat = cmdp.pair_state.astype(np.int64) * cmdp.n_actions + cmdp.pair_action
+    rows = sp.coo_array(kept)
+    shape = (cmdp.n_states * cmdp.n_actions, cmdp.n_states)
+    placed = (flat[rows.row], rows.col)
+    table = sp.csr_array(sp.coo_array((rows.data, placed), shape=shape))
+    table.eliminate_zeros()
+    return table
+
+
+def _costs(cmdp: CMDP, chosen: BoolArray | None = None) -> FloatArray:
+    """Return the mean costs of the chosen pairs, ``(K, S, A)``, NaN elsewhere."""
+    table = np.full((cmdp.n_costs, cmdp.n_states, cmdp.n_actions), np.nan)
+    table[:, cmdp.pair_state, cmdp.pair_action] = np.where(
+        np.ones(cmdp.n_pairs, dtype=np.bool_) if chosen is None else chosen,
+        cmdp.cost,
+        np.nan,
+    )
+    return table

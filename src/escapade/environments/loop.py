@@ -17,11 +17,13 @@ in state 0: the dual agrees.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from escapade.environments.episodes import episodic
+from escapade.environments.knowledge_of import of_loop
 from escapade.environments.world import World
 from escapade.model.arguments import read_count, read_discount
 from escapade.model.cmdp import CMDP
@@ -78,8 +80,10 @@ def three_state_loop(
     )
     known: dict[str, Any] = {}
     d = float(cmdp.budget[0])
+    told = partial(of_loop, cmdp)
     if horizon is not None:
-        cmdp = episodic(cmdp, horizon).cmdp
+        episodes = episodic(cmdp, horizon)
+        cmdp, told = episodes.cmdp, episodes.told
         if (horizon, d) == (6, 3.0):
             # Earning 6 from state 0, and 5 or 3 + 1 + 2 + 3 with fewer or more moves
             known = {
@@ -97,5 +101,6 @@ def three_state_loop(
         name="three-state-loop",
         description="Three states in a ring; each move earns and costs.",
         cmdp=cmdp,
+        told=told,
         **known,
     )

@@ -65,7 +65,7 @@ class Knowledge:
     support
         Which successors are possible: a boolean ``(S, A, S)`` or a sparse
         ``(S * A, S)`` matrix whose stored entries are the possible ones.  By default
-        those of ``models``, or every state.
+        those of ``models``, or every state.  Pairs with a known row need none.
     known_rows
         Sparse or dense ``(S * A, S)``: the rows that sum to 1 are known exactly, rows
         without entries are not known.
@@ -383,6 +383,8 @@ class Knowledge:
             return
         for pair in np.flatnonzero(np.diff(exact.indptr)):
             inside = successor[row_ptr[pair] : row_ptr[pair + 1]]
+            if inside.size == 0:  # the row itself says what is possible
+                continue
             wanted = exact.indices[exact.indptr[pair] : exact.indptr[pair + 1]]
             stray = np.setdiff1d(wanted, inside)
             if stray.size:
