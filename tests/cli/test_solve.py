@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import escapade as ep
 from escapade.cli import app
+from escapade.cli.solve import solver_names
 from escapade.model.description import read_description, write_description
 
 PUMP = """
@@ -133,6 +134,58 @@ def test_another_budget_can_be_asked_for(run, pump):
     ]
     assert values == sorted(values)
     assert values[0] < values[-1]
+
+
+# -- robust answers -------------------------------------------------------------------
+
+
+def test_costs_are_kept_for_all_transitions_within_a_radius(run, pump):
+    answer = solved(run(pump, "--l1-radius", "0.1", "--json"))
+    assert answer["l1_radius"] == 0.1
+    cmdp = read_description(pump).cmdp
+    sets = ep.uncertainty.L1Ball(cmdp, radius=0.1)
+    worst = ep.robust_evaluate(cmdp, policy_of(answer, cmdp), sets)
+    assert worst.costs_upper[0, 0] <= 0.5 + 1e-6
+    assert worst.costs_upper[0, 0] == pytest.approx(answer["costs"][0], abs=1e-6)
+
+
+def test_certainty_has_no_price_and_doubt_has_one(run, pump):
+    exact = solved(run(pump, "--json"))["value"]
+    values = [
+        solved(run(pump, "--l1-radius", radius, "--solver", "RobustLP", "--json"))
+        for radius in (0.0, 0.05, 0.1)
+    ]
+    assert values[0]["value"] == pytest.approx(exact, rel=1e-5)
+    assert values[2]["value"] < values[1]["value"] < exact
+    assert {answer["solver"] for answer in values} == {"RobustLP"}
+
+
+def test_the_lines_say_that_costs_are_the_worst(run, pump):
+    done = run(pump, "--l1-radius", "0.1")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "Costs are the worst within L1 distance 0.1 of each row." in done.stdout
+
+
+def test_a_policy_with_a_memory_is_named(run, pump):
+    words = (pump, "--l1-radius", "0.1", "--solver", "SlackDP")
+    answer = solved(run(*words, "--json"))
+    assert answer["feasible"] is True
+    assert answer["policy"] is None
+    assert answer["memory_nodes"] >= 3
+    assert f"in {answer['memory_nodes']} nodes" in run(*words).stdout
+
+
+@pytest.mark.parametrize("robust", [False, True])
+def test_every_solver_that_can_be_named_solves(run, pump, robust):
+    names = solver_names(robust=robust)
+    assert {"RobustLP", "SlackDP"} <= set(names) if robust else "DualLP" in names
+    for name in names:
+        radius = ["--l1-radius", "0.05"] if robust else []
+        if name == "PolicyGradient":
+            continue
+        answer = solved(run(pump, *radius, "--solver", name, "--json"))
+        assert answer["solver"] == name
+        assert answer["costs"][0] <= 0.5 + 1e-6
 
 
 # -- "no" is an answer ---------------------------------------------------------------
@@ -321,7 +374,11 @@ def test_wrong_json_is_refused(run, tmp_path, content):
         (["--budget", "much"], "--budget"),
         (["--budget", "1", "--budget", "2"], "--budget"),
         (["--solver", "Simplex"], "--solver"),
-        (["--solver", "SlackDP"], "--solver"),
+        (["--solver", "SlackDP"], "--l1-radius"),
+        (["--solver", "OccupationLP", "--l1-radius", "0.1"], "--l1-radius"),
+        (["--solver", "CMDP"], "--solver"),
+        (["--l1-radius", "-1"], "radius"),
+        (["--l1-radius", "nan"], "radius"),
         (["extra"], "extra"),
     ],
 )

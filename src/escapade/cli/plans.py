@@ -2,7 +2,8 @@
 
 In JSON the policy is an object of states, each an object of the actions that it may
 take with their probabilities.  States and actions go by their names where these are
-there and differ from each other, else by their numbers.
+there and differ from each other, else by their numbers.  A policy with a memory is not
+printed: it is ``null``, with the number of its nodes beside it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from escapade.cli.output import amount, plural, say, show_facts, show_table
 from escapade.cli.pictures import can_draw, draw_policy
 from escapade.model.evaluation import occupancy
+from escapade.model.memory_policy import MemoryPolicy
 from escapade.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -63,7 +65,14 @@ def describe_plan(
             "fingerprint": cmdp.fingerprint,
         },
         "policy": _policy(cmdp, found),
+        "memory_nodes": _memory_nodes(found),
     }
+
+
+def _memory_nodes(found: Solution) -> int | None:
+    """Return how large the memory of a policy is, for one that has a memory."""
+    policy = found.policy
+    return policy.n_nodes if isinstance(policy, MemoryPolicy) else None
 
 
 def _policy(cmdp: CMDP, found: Solution) -> dict[str, dict[str, float]] | None:
@@ -102,8 +111,8 @@ def show_plan(
         return
     facts = {
         "status": found.status,
-        "value": f"{amount(found.value)}; no policy within budget earns more than "
-        f"{amount(found.upper)}",
+        "value": f"{amount(found.value)}; the best there is lies in "
+        f"[{amount(found.lower)}, {amount(found.upper)}]",
     }
     for name, cost, budget in zip(names, found.costs, cmdp.budget, strict=True):
         label = "cost" if cmdp.n_costs == 1 and cost_names is None else f"cost {name}"
@@ -113,8 +122,12 @@ def show_plan(
     say()
     say(found.message)
     say()
-    if not isinstance(found.policy, Policy):
-        say(f"The policy has a memory: {found.policy!r}.")
+    if isinstance(found.policy, MemoryPolicy):
+        say(
+            f"The policy remembers its {found.policy.memory_name}, in "
+            f"{plural(found.policy.n_nodes, 'node')}, and is not printed; in Python "
+            f"it is the attribute policy of the solution."
+        )
         return
     if can_draw(cmdp):
         visits = np.add.reduceat(occupancy(cmdp, found.policy), cmdp.state_ptr[:-1])

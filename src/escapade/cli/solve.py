@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,11 +14,10 @@ from escapade.errors import InvalidFileError, refusal
 if TYPE_CHECKING:
     from escapade.model.cmdp import CMDP
     from escapade.model.description import Description
-    from escapade.planning.base import Solver
 
-__all__ = ["read_plant", "solve"]
+__all__ = ["read_plant", "solve", "solver_names"]
 
-_EXACT = ("OccupationLP", "DualLP", "ColumnGeneration")
+_ROBUST = "RobustLP"
 
 
 def solve(
@@ -34,10 +33,18 @@ def solve(
             help="Ask for this budget instead of the file's; once for each cost."
         ),
     ] = None,
+    l1_radius: Annotated[
+        float | None,
+        typer.Option(
+            help="Keep the budgets for all transitions within this L1 distance of the "
+            "file's, row by row, among the successors that it names."
+        ),
+    ] = None,
     solver: Annotated[
         str | None,
         typer.Option(
-            help=f"{', '.join(_EXACT[:-1])} or {_EXACT[-1]}; by default by size."
+            help="Name of a solver.  By default one is chosen by size; RobustLP, whose "
+            "policies need no memory, with an L1 radius."
         ),
     ] = None,
     json: Json = False,
@@ -45,21 +52,32 @@ def solve(
     """Find the best policy that keeps every budget.
 
     Ends with 1 if no policy does; then the least costs that can be reached are printed.
+    With an L1 radius costs are the worst possible ones, and value and bounds those of
+    the transitions in the file.
     """
-    chosen = None if solver is None else _solver(solver)
+    robust = l1_radius is not None
+    if robust and solver is None:
+        solver = _ROBUST
+    chosen = None if solver is None else _solver(solver, robust=robust)
     plant = read_plant(file)
     cmdp = plant.cmdp if budget is None else _with_budget(plant.cmdp, budget)
-    from escapade import planning
+    from escapade import planning, uncertainty
     from escapade.cli.plans import describe_plan, show_plan
 
-    found = planning.solve(cmdp, chosen)
+    sets = None
+    if l1_radius is not None:
+        sets = uncertainty.L1Ball(cmdp, radius=l1_radius)
+    found = planning.solve(cmdp, chosen, uncertainty=sets)
     if json:
         answer = describe_plan(cmdp, found, cost_names=plant.cost_names)
-        print_json({"file": str(file), "about": plant.about, **answer})
+        about = {"file": str(file), "about": plant.about, "l1_radius": l1_radius}
+        print_json({**about, **answer})
     else:
         say(f"{file}: {cmdp!r}")
         if plant.about:
             say(plant.about)
+        if sets is not None:
+            say(f"Costs are the worst within L1 distance {l1_radius:g} of each row.")
         say()
         show_plan(cmdp, found, cost_names=plant.cost_names)
     return 0 if found.is_feasible else 1
@@ -81,16 +99,38 @@ def read_plant(file: Path) -> Description:
     )
 
 
+def solver_names(*, robust: bool) -> list[str]:
+    """Return the solvers that can be named, with or without an uncertainty set."""
+    from escapade import planning
+
+    kinds = {name: getattr(planning, name) for name in planning.__all__}
+    return [
+        name
+        for name, kind in kinds.items()
+        if isinstance(kind, type)
+        and isinstance(getattr(kind, "robust", None), bool)
+        and (kind.robust if robust else not kind.robust or _does_without(kind))
+    ]
+
+
+def _does_without(kind: Any) -> bool:
+    """Whether a robust solver can also do without a set."""
+    return bool(getattr(kind, "nominal", False))
+
+
 def _with_budget(cmdp: CMDP, budget: list[float]) -> CMDP:
     if len(budget) != cmdp.n_costs:
         raise refusal("--budget", f"{cmdp.n_costs} of them, one a cost", len(budget))
     return cmdp.replace(budget=budget)
 
 
-def _solver(name: str) -> Solver:
+def _solver(name: str, *, robust: bool) -> Any:
     from escapade import planning
 
-    if name not in _EXACT:
-        raise refusal("--solver", f"one of {', '.join(_EXACT)}", repr(name))
-    made: Solver = getattr(planning, name)()
-    return made
+    known = solver_names(robust=robust)
+    if name in known:
+        return getattr(planning, name)()
+    with_or_without = "with" if robust else "without"
+    raise refusal(
+        "--solver", f"one of {', '.join(known)} {with_or_without} --l1-radius", name
+    )
