@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import shortest_path
@@ -75,6 +75,7 @@ def test_distances_are_those_of_a_breadth_first_search(search):
     assert sorted(order[:count]) == np.flatnonzero(distance >= 0).tolist()
 
 
+@settings(max_examples=50)
 @given(search=searches())
 def test_the_states_that_surely_reach_are_the_greatest_such_set(search):
     _, problem, is_target = search
@@ -125,6 +126,7 @@ def test_greedy_pairs_are_the_best_and_stay_when_they_are_as_good(search, seed):
     assert (chosen == before).all()
 
 
+@settings(max_examples=50)
 @given(search=searches(), seed=st.integers(0, 100), noise=st.sampled_from([0.0, 0.2]))
 def test_the_certificate_encloses_the_least_times(search, seed, noise):
     cmdp, problem, is_target = search
@@ -223,6 +225,7 @@ def test_blocks_of_sweeps_end_solved_pruned_or_unfinished():
     assert lower <= exact <= upper
 
 
+@settings(max_examples=50)
 @given(search=searches())
 def test_a_search_over_targets_bounds_each(search):
     _, problem, _ = search

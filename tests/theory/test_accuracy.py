@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import escapade as ep
@@ -72,6 +72,7 @@ def test_the_step_ratio_keeps_the_growth_of_paths(horizon, bound, eps):
     assert (1 + limit) ** horizon <= allowed * (1 + 1e-9)
 
 
+@settings(max_examples=50)
 @given(
     data=st.data(),
     eps=st.sampled_from([0.1, 0.5, 1.0]),
@@ -101,6 +102,7 @@ def test_the_simulation_lemma_holds(data, eps):
     assert np.abs(here.costs - there.costs).max() <= eps + 1e-7
 
 
+@settings(max_examples=50)
 @given(data=st.data(), radius=st.sampled_from([0.0, 0.1, 0.5, 2.0]))
 def test_the_direct_bound_covers_the_difference_of_two_models(data, radius):
     cmdp = data.draw(cmdps(max_states=4))
@@ -139,6 +141,7 @@ def test_the_direct_bound_is_attained():
     assert (here.value - there.value)[0] == pytest.approx(bound * 0.5)
 
 
+@settings(max_examples=50)
 @given(data=st.data())
 def test_the_approximation_error_is_the_largest_difference(data):
     cmdp = data.draw(cmdps(max_states=4, masked=False))

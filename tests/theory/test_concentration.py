@@ -112,6 +112,25 @@ def test_the_kt_set_is_hardly_ever_left(row):
 
 
 @pytest.mark.statistical
+def test_samples_between_zero_and_one_count_as_part_of_a_coin():
+    # KT with fractional counts is a supermartingale for any samples in [0, 1]; more
+    # than 90 of 400 lifetimes leave with probability below 1e-9.
+    rng = np.random.default_rng(9)
+    for a, b in ((1.0, 1.0), (0.1, 0.4)):
+        samples = rng.beta(a, b, size=(400, 200))
+        heads = np.cumsum(samples, axis=1)
+        n = np.arange(1, 201)
+        counts = np.stack([heads, n - heads], axis=2).reshape(-1)
+        counts = np.maximum(counts, 0.0)  # rounding of n less the sum
+        budget = kt_budget(counts, _rows(400 * 200, 2), support_size=2, delta=0.1)
+        low, high = bernoulli_kl_bounds(
+            np.clip(heads / n, 0.0, 1.0), budget.reshape(400, 200) / n
+        )
+        mean = a / (a + b)
+        assert ((mean < low) | (mean > high)).any(axis=1).sum() <= 90
+
+
+@pytest.mark.statistical
 def test_the_hoeffding_mixture_is_hardly_ever_crossed():
     # As above: at most .1 each; more than 140 of 800 have probability below 1e-9.
     rng = np.random.default_rng(6)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import escapade as ep
@@ -32,6 +32,7 @@ def line(size):
     return problem(rows)
 
 
+@settings(max_examples=50)
 @given(data=st.data())
 def test_it_is_the_largest_of_all_least_times(data):
     cmdp = data.draw(cmdps(min_states=2, max_states=5))
@@ -50,6 +51,7 @@ def test_it_is_the_largest_of_all_least_times(data):
         assert f"state {found.source} to state {found.target}" in found.message
 
 
+@settings(max_examples=50)
 @given(data=st.data())
 def test_relabelling_states_changes_nothing(data):
     cmdp = data.draw(cmdps(min_states=2, max_states=5, masked=False, sparse=False))
@@ -90,6 +92,7 @@ def test_a_trap_makes_it_infinite():
     assert sampled.source == 2
 
 
+@settings(max_examples=50)
 @given(data=st.data(), samples=st.integers(1, 6), seed=st.integers(0, 9))
 def test_the_sampled_bound_is_a_lower_bound(data, samples, seed):
     cmdp = data.draw(cmdps(min_states=2, max_states=5))
