@@ -31,10 +31,18 @@ from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Earner", "Earning"]
 
-_LEVELS = 64
+_LEVELS = 40
 _MOST_NODES = 400_000
-_PRECISION = 3e-3
-_SWEEPS = 400
+_PRECISION = 0.01
+_ROUNDS = 60
+_BETWEEN = 9
+_PATIENCE = 0.4
+"""How much slower rewards lose weight here than they do by the discount.
+
+A promise that is not used grows as fast as rewards lose weight, so when to use it makes
+no difference to the discounted sum.  To what is earned over a whole lifetime it does:
+with a little patience the promise is saved up first, and its growth is spent for ever.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,7 +149,7 @@ class Earner:
         pairs = np.zeros(shape, dtype=np.int64)
         pairs[:] = ledger.fallback[:, np.newaxis]
         step = float(ledger.cap[0]) / (_LEVELS - 1)
-        earn(
+        self.sweeps = earn(
             ledger,
             reserve,
             playable,
@@ -149,11 +157,15 @@ class Earner:
             belief.knowledge.successor,
             belief.nominal,
             model.reward,
-            model.cost[0],
+            belief.cost_upper[0],
+            belief.knowledge.exact_costs | (belief.cost_upper[0] == 0.0),
+            1.0 - _PATIENCE * (1.0 - model.discount),
             step,
             _PRECISION * model.reward_max,
-            _SWEEPS,
+            _ROUNDS,
+            _BETWEEN,
             self._by_level,
+            np.zeros(shape),
             pairs,
         )
         return step * np.arange(_LEVELS), pairs
