@@ -19,6 +19,7 @@ from escapade.uncertainty.factor_matrix_estimate import (
     FactorEstimate,
     estimate_factors,
 )
+from escapade.uncertainty.intersection import Intersection
 from escapade.uncertainty.interval import Interval
 from escapade.uncertainty.kl_ball import KLBall
 from escapade.uncertainty.l1_ball import L1Ball
@@ -30,6 +31,7 @@ __all__ = [
     "FactorEstimate",
     "FactorMatrix",
     "Failures",
+    "Intersection",
     "Interval",
     "KLBall",
     "L1Ball",

@@ -233,6 +233,10 @@ class ActionModels(BranchSet):
         mask[statement.pair[self.active], statement.kind[self.active]] = True
         return mask.reshape(self.n_pairs, len(statement.names), statement.n_ways)
 
+    def same_statement(self, other: ActionModels) -> bool:
+        """Tell whether both sets were made by evidence from the same statement."""
+        return self._statement is other._statement
+
     def active_at(self, state: int) -> dict[int, tuple[str, ...]]:
         """Return the names of the models that may be true, for each action."""
         statement = self._statement

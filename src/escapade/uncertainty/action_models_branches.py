@@ -145,6 +145,11 @@ class BranchSet(UncertaintySet):
         return self._reachable
 
     @property
+    def rows(self) -> Rows:
+        """The possible successors and the nominal rows."""
+        return self._rows
+
+    @property
     def branches(self) -> Branches:
         """The branches, active or not."""
         return self._branches
@@ -317,6 +322,15 @@ class BranchSet(UncertaintySet):
         write_rows(
             self._rows, branches, everything, chosen, rates, pointers, share, out
         )
+        return out
+
+    def first_rows(self) -> FloatArray:
+        """Return a member, ``[entries]``: the first branches, at their least rates."""
+        best = first_largest(self._active.astype(np.float64), self._branches.ptr)
+        out = np.empty(self.successor.size)
+        everything = np.arange(self.n_pairs)
+        rates = self._branches.low[best]
+        uniform_rows(self._rows, self._branches, everything, best, rates, out)
         return out
 
     # -- derived sets ------------------------------------------------------------------
