@@ -21,10 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from escapade.agent.belief_sets import KnownAndSeen
+from escapade.agent.given import Given
 from escapade.errors import AssumptionError, refusal
 from escapade.kernels.belief import (
-    bound_by_branches,
     fill_likeliest,
     greatest_means,
     worst_steps,
@@ -34,9 +33,9 @@ from escapade.learning.confidence import Bounds, Confidence
 from escapade.learning.evidence import Evidence
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray, FloatArray, IntArray
-from escapade.uncertainty.action_models import ActionModels
 from escapade.uncertainty.action_models_branches import BranchSet
 from escapade.uncertainty.base import UncertaintySet
+from escapade.uncertainty.intersection import Intersection
 from escapade.uncertainty.interval import Interval
 from escapade.uncertainty.rows import Rows
 
@@ -70,9 +69,12 @@ class Belief:
 
     Attributes
     ----------
-    models
-        The models of ``knowledge``, less those that were ruled out; ``None`` if it has
-        none.
+    knowledge, delta
+        As given.
+    given
+        The models of ``knowledge``, less what was ruled out.
+    evidence, confidence
+        What was seen, and the bounds that it leaves.
     """
 
     def __init__(self, knowledge: Knowledge, *, delta: float) -> None:
@@ -80,41 +82,29 @@ class Belief:
             raise refusal("delta", "a number in (0, 1)", delta)
         self.knowledge = knowledge
         self.delta = delta
-        self.models = knowledge.models
-        self._contested = np.zeros(knowledge.n_pairs, dtype=np.bool_)
-        self._spent = 0.0
-        if isinstance(self.models, ActionModels):
-            self._branch_pair = self.models.branches.pair
-            choices = np.add.reduceat(
-                self.models.active, self.models.branches.ptr[:-1], dtype=np.int64
-            )
-            self._contested = choices > 1
-            if self._contested.any():
-                self._spent = _ELIMINATION * delta
-                self.models = self.models.with_error(self._spent)
-        bounds = Bounds(
+        self.given = Given(knowledge, error=_ELIMINATION * delta)
+        self._bounds = Bounds(
             lower=np.array(knowledge.lower),
             upper=np.array(knowledge.upper),
-            reward_lower=np.array(knowledge.reward_lower),
-            reward_upper=np.array(knowledge.reward_upper),
             cost_lower=np.array(knowledge.cost_lower),
             cost_upper=np.array(knowledge.cost_upper),
+            reward_lower=np.array(knowledge.reward_lower),
+            reward_upper=np.array(knowledge.reward_upper),
         )
         everything = np.arange(knowledge.n_pairs)
-        self._narrow_to_models(bounds, everything)
+        self._narrow(everything)
         self.evidence = Evidence(
             knowledge.row_ptr, knowledge.successor, knowledge.n_costs
         )
         self.confidence = Confidence(
             self.evidence,
-            delta=delta - self._spent,
-            bounds=bounds,
+            delta=delta - self.given.spent,
+            bounds=self._bounds,
             reward_max=knowledge.reward_max,
             cost_max=knowledge.cost_max,
             reward_exact=knowledge.exact_rewards,
             cost_exact=knowledge.exact_costs,
         )
-        self._bounds = bounds
         self._nominal: FloatArray = np.empty(knowledge.successor.size)
         self._read_log()
         self.update(everything)
@@ -149,65 +139,20 @@ class Belief:
         AssumptionError
             If what was seen contradicts what was known beforehand.
         """
-        moved = self._rule_out(pairs)
+        moved = self.given.rule_out(self.evidence, pairs)
         if moved.size:
-            self._narrow_to_models(self._bounds, moved)
+            self._narrow(moved)
             pairs = np.union1d(pairs, moved)
         self.confidence.refresh(pairs)
         self._refresh_nominal(pairs)
-        self._sets = None
-        self._charged: list[UncertaintySet | None] = [None] * self.knowledge.n_costs
+        self._sets: UncertaintySet | None = None
+        self._tied: list[list[UncertaintySet] | None]
+        self._tied = [None] * self.knowledge.n_costs
 
-    def _rule_out(self, pairs: IntArray) -> IntArray:
-        """Rule out models by what was seen; return the pairs that have fewer now."""
-        models = self.models
-        watched = pairs[self._contested[pairs]]
-        if not isinstance(models, ActionModels) or watched.size == 0:
-            return watched[:0]
-        evidence = self.evidence
-        after = models.observe(
-            evidence.visits,
-            costs=evidence.cost_sum if models.ties_costs else None,
-            cost_visits=evidence.cost_count if models.ties_costs else None,
-            rewards=evidence.reward_sum if models.ties_rewards else None,
-            pairs=watched,
-        )
-        self.models = after
-        gone = models.active & ~after.active
-        return np.unique(self._branch_pair[gone])
-
-    def _narrow_to_models(self, bounds: Bounds, pairs: IntArray) -> None:
-        """Narrow bounds on entries and on means to what the models allow."""
-        models, knowledge = self.models, self.knowledge
-        if isinstance(models, Interval):
-            np.maximum(bounds.lower, models.lower, out=bounds.lower)
-            np.minimum(bounds.upper, models.upper, out=bounds.upper)
-        elif isinstance(models, ActionModels):
-            branches = models.branches
-            bound_by_branches(
-                pairs,
-                branches.ptr,
-                models.active,
-                branches.target,
-                branches.around,
-                branches.low,
-                branches.high,
-                branches.near_ptr,
-                branches.near,
-                branches.uniform,
-                knowledge.row_ptr,
-                knowledge.successor,
-                bounds.lower,
-                bounds.upper,
-            )
-            if models.ties_costs:
-                for k in range(knowledge.n_costs):
-                    least, most = models.cost_bounds(k)
-                    _narrow(bounds.cost_lower[k], bounds.cost_upper[k], least, most)
-            if models.ties_rewards:
-                least, most = models.reward_bounds()
-                _narrow(bounds.reward_lower, bounds.reward_upper, least, most)
-        self._check_bounds(bounds)
+    def _narrow(self, pairs: IntArray) -> None:
+        """Narrow bounds on entries and means to what was given, and is left of it."""
+        self.given.narrow(self._bounds, pairs)
+        self._check_bounds(self._bounds)
 
     def _check_bounds(self, bounds: Bounds) -> None:
         """Stop where models contradict what was known; level what only rounding did."""
@@ -242,14 +187,12 @@ class Belief:
     def failure_probability(self) -> float:
         """Probability that the truth is ever outside; 0 if nothing is estimated."""
         estimated = 0.0 if self.confidence.holds_surely else self.confidence.delta
-        return estimated + self._spent
+        return estimated + self.given.spent
 
     @property
     def reachable(self) -> BoolArray:
         """``[entries]``; whether some kernel that is possible goes there."""
         possible: BoolArray = self.confidence.upper > 0.0
-        if self.models is not None:
-            possible &= self.models.reachable
         return possible
 
     @property
@@ -275,10 +218,8 @@ class Belief:
     def sets(self) -> UncertaintySet:
         """Everything that is known and seen, as one set."""
         if self._sets is None:
-            seen = self.intervals
-            self._sets = (
-                seen if self.models is None else KnownAndSeen(self.models, seen)
-            )
+            seen, given = self.intervals, self.given.parts
+            self._sets = Intersection(*given, seen) if given else seen
         return self._sets
 
     @property
@@ -298,8 +239,8 @@ class Belief:
             value,
             most,
         )
-        if self.models is not None:
-            np.minimum(most, self.models.worst(value), out=most)
+        for part in self.given.parts:
+            np.minimum(most, part.worst(value), out=most)
         return most
 
     def worst_cost(self, k: int, w: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -308,51 +249,64 @@ class Belief:
         Both are ``[pairs]`` and rounded up.  The first is the worst of cost and next
         state together where the models tie them.
         """
-        knowledge = self.knowledge
-        gamma = knowledge.discount
-        tied = self._tied(k)
-        if isinstance(tied, BranchSet):
-            ahead, together = np.empty(knowledge.n_pairs), np.empty(knowledge.n_pairs)
-            branches, charge = tied.branches, tied.charge
-            worst_steps(
-                knowledge.row_ptr,
-                knowledge.successor,
-                self.confidence.lower,
-                self.confidence.upper,
-                branches.ptr,
-                tied.active,
-                branches.target,
-                branches.around,
-                branches.low,
-                branches.high,
-                branches.near_ptr,
-                branches.near,
-                branches.uniform,
-                _NO_CHARGE if charge is None else charge.at_target,
-                _NO_CHARGE if charge is None else charge.at_miss,
-                self.cost_upper[k],
-                gamma,
-                np.ascontiguousarray(w, dtype=np.float64),
-                together,
-                ahead,
-            )
-            return together * (_UP * _UP), ahead * _UP
-        ahead = self.ahead(w) * (gamma * _UP)
+        value = np.ascontiguousarray(w, dtype=np.float64)
+        tied = self._charged(k)
+        if isinstance(self.given.alone, BranchSet):
+            sets = tied[0] if tied else self.given.alone
+            assert isinstance(sets, BranchSet)
+            return self._in_one_pass(sets, k, value)
+        gamma = self.knowledge.discount
+        ahead = self.ahead(value) * (gamma * _UP)
         together = self.cost_upper[k] + ahead
-        if tied is not None and tied is not self.models:
-            tied_cost = tied.backup(w, self.cost_upper[k], gamma)
-            np.minimum(together, tied_cost, out=together)
+        for sets in tied:
+            np.minimum(
+                together, sets.backup(value, self.cost_upper[k], gamma), out=together
+            )
         return together * _UP, ahead
 
-    def _tied(self, k: int) -> UncertaintySet | None:
-        """Return the models as they tie the costs of a channel to next states."""
-        if self._charged[k] is None and self.models is not None:
+    def _charged(self, k: int) -> list[UncertaintySet]:
+        """Return the parts that tie the costs of a channel to next states, charged."""
+        found = self._tied[k]
+        if found is None:
             alone = np.zeros(self.knowledge.n_costs)
             alone[k] = 1.0
-            self._charged[k], _ = self.models.charged(
-                self.cost_upper, alone, self.knowledge.discount
-            )
-        return self._charged[k]
+            found = []
+            for part in self.given.parts:
+                sets, _ = part.charged(self.cost_upper, alone, self.knowledge.discount)
+                if sets is not part:
+                    found.append(sets)
+            self._tied[k] = found
+        return found
+
+    def _in_one_pass(
+        self, sets: BranchSet, k: int, value: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        knowledge = self.knowledge
+        ahead, together = np.empty(knowledge.n_pairs), np.empty(knowledge.n_pairs)
+        branches, charge = sets.branches, sets.charge
+        worst_steps(
+            knowledge.row_ptr,
+            knowledge.successor,
+            self.confidence.lower,
+            self.confidence.upper,
+            branches.ptr,
+            sets.active,
+            branches.target,
+            branches.around,
+            branches.low,
+            branches.high,
+            branches.near_ptr,
+            branches.near,
+            branches.uniform,
+            _NO_CHARGE if charge is None else charge.at_target,
+            _NO_CHARGE if charge is None else charge.at_miss,
+            self.cost_upper[k],
+            knowledge.discount,
+            value,
+            together,
+            ahead,
+        )
+        return together * (_UP * _UP), ahead * _UP
 
     # -- the likeliest model -------------------------------------------------------
 
@@ -363,18 +317,13 @@ class Belief:
 
     def _refresh_nominal(self, pairs: IntArray) -> None:
         knowledge = self.knowledge
-        if self.models is not None:
-            prior = self.models.nominal
-        else:
-            lengths = np.diff(knowledge.row_ptr)
-            prior = np.repeat(1.0 / lengths, lengths)
         nominal = self._nominal.copy()  # earlier plans keep theirs
         empty = fill_likeliest(
             pairs,
             knowledge.row_ptr,
             self.evidence.visits,
             self.evidence.pair_visits,
-            prior,
+            self.given.prior,
             _PRIOR_WEIGHT,
             self.confidence.lower,
             self.confidence.upper,
@@ -422,11 +371,3 @@ class Belief:
             action_names=knowledge.action_names,
             coordinates=knowledge.coordinates,
         )
-
-
-def _narrow(
-    lower: FloatArray, upper: FloatArray, least: FloatArray, most: FloatArray
-) -> None:
-    """Narrow means in place, rounded outward."""
-    np.maximum(lower, least / _UP, out=lower)
-    np.minimum(upper, most * _UP, out=upper)

@@ -61,20 +61,20 @@ def bound_by_branches(
                 continue
             mine_low[:n] = 0.0
             mine_high[:n] = 0.0
-            goal = find_entry(row_ptr, successor, pair, target[b]) - begin
-            mine_low[goal] = 1.0 - high[b]
-            mine_high[goal] = 1.0 - low[b]
             h = around[b]
-            if h < 0:
-                mine_low[goal] = 1.0
-                mine_high[goal] = 1.0
-            else:
+            goal = find_entry(row_ptr, successor, pair, target[b]) - begin
+            if goal >= 0:  # else it was ruled out by something else
+                mine_low[goal] = 1.0 if h < 0 else 1.0 - high[b]
+                mine_high[goal] = 1.0 if h < 0 else 1.0 - low[b]
+            if h >= 0:
                 size = near_ptr[h + 1] - near_ptr[h]
                 # the share of a miss that each near state gets, at least and at most
                 most_share = 1.0 / size if uniform[h] else 1.0
                 least_share = 1.0 / size if uniform[h] or size == 1 else 0.0
                 for k in range(near_ptr[h], near_ptr[h + 1]):
                     at = find_entry(row_ptr, successor, pair, near[k]) - begin
+                    if at < 0:
+                        continue
                     if at == goal:
                         mine_low[at] = 1.0 - high[b] * (1.0 - least_share)
                         mine_high[at] = 1.0 - low[b] * (1.0 - most_share)
