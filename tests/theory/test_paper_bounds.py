@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -91,6 +93,18 @@ def test_a_number_of_visits_changes_radii_and_complexity():
         math.sqrt(2 / 1000 * math.log(2.0**100 * 500 / 0.05))
     )
     assert few.value("actions") < ep.theory.bounds(**EXAMPLE_TWO).value("actions")
+
+
+def test_no_kernel_is_loaded_for_numbers():
+    code = (
+        "import sys, escapade as ep;"
+        "ep.theory.bounds(n_states=3, n_actions=2, discount=0.9, budget=5.0);"
+        "print('numba' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
 
 
 def test_unknown_names_are_refused():

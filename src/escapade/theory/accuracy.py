@@ -30,11 +30,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from escapade.errors import refusal
-from escapade.model.cmdp import CMDP
 from escapade.theory.arguments import (
     read_amount,
     read_count,
@@ -43,6 +43,9 @@ from escapade.theory.arguments import (
 )
 from escapade.theory.conditions import Condition
 from escapade.theory.horizons import simulation_horizon, value_bound
+
+if TYPE_CHECKING:
+    from escapade.model.cmdp import CMDP
 
 __all__ = [
     "ACCURACY_CONSTANT",
