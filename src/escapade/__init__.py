@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from escapade.planning.fallback import fallback
     from escapade.planning.lagrangian_robust_dp import LagrangianRobustDP
     from escapade.planning.occupation_lp import OccupationLP
+    from escapade.planning.policy_gradient import PolicyGradient
     from escapade.planning.promise_dp import PromiseDP
     from escapade.planning.robust_evaluation import robust_evaluate
     from escapade.planning.robust_lp import RobustLP
@@ -45,6 +46,7 @@ __all__ = [
     "LagrangianRobustDP",
     "OccupationLP",
     "Policy",
+    "PolicyGradient",
     "PromiseDP",
     "RobustLP",
     "SlackDP",
@@ -73,6 +75,7 @@ _MODULE_OF = {
     "LagrangianRobustDP": "escapade.planning.lagrangian_robust_dp",
     "OccupationLP": "escapade.planning.occupation_lp",
     "Policy": "escapade.model.policy",
+    "PolicyGradient": "escapade.planning.policy_gradient",
     "PromiseDP": "escapade.planning.promise_dp",
     "RobustLP": "escapade.planning.robust_lp",
     "SlackDP": "escapade.planning.slack_dp",

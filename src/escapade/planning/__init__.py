@@ -13,8 +13,12 @@ from escapade.planning.dynamic_programming import (
     value_iteration,
 )
 from escapade.planning.fallback import Fallback, fallback
+from escapade.planning.gradient_run import GradientProgress
 from escapade.planning.lagrangian_robust_dp import LagrangianRobustDP
+from escapade.planning.learning_rate import LearningRate
+from escapade.planning.neural_policy_gradient import NeuralPolicyGradient
 from escapade.planning.occupation_lp import OccupationLP
+from escapade.planning.policy_gradient import PolicyGradient
 from escapade.planning.promise_dp import PromiseDP
 from escapade.planning.robust_evaluation import RobustEvaluation, robust_evaluate
 from escapade.planning.robust_hitting import (
@@ -32,9 +36,13 @@ __all__ = [
     "ColumnGeneration",
     "DualLP",
     "Fallback",
+    "GradientProgress",
     "LagrangianRobustDP",
+    "LearningRate",
+    "NeuralPolicyGradient",
     "OccupationLP",
     "Optimum",
+    "PolicyGradient",
     "PromiseDP",
     "RobustEvaluation",
     "RobustHittingTimes",

@@ -55,7 +55,7 @@ def read_checkpoint(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return state and arrays of a checkpoint, which must be of this very run."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
         if header["format"] != _FORMAT or header["version"] != _VERSION:

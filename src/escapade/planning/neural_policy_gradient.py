@@ -38,7 +38,8 @@ __all__ = ["Features", "NeuralPolicyGradient"]
 Features: TypeAlias = Literal["state", "coordinates"]
 """What the network reads: which state it is, or where it lies."""
 
-_POLICY_RATE = LearningRate(0.005, "sqrt", 300.0)
+_POLICY_RATE = LearningRate(0.003, "sqrt", 1_000.0)
+_MULTIPLIER_RATE = LearningRate(0.03, "sqrt", 1_000.0)  # slower than the policy
 _SQUARES = 0.99  # memory of the mean squares by which steps are scaled
 
 
@@ -66,6 +67,7 @@ refresh_every, judge_every, seed, time_limit, progress, checkpoint, checkpoint_e
     """
 
     policy_rate: float | LearningRate = _POLICY_RATE
+    multiplier_rate: float | LearningRate = _MULTIPLIER_RATE
     layers: tuple[int, ...] = (64, 64)
     features: Features | ArrayLike = "state"
 
@@ -82,6 +84,8 @@ refresh_every, judge_every, seed, time_limit, progress, checkpoint, checkpoint_e
                 )
         else:
             array = read_numbers("features", self.features)
+            if not np.isfinite(array).all():
+                raise refusal("features", "finite numbers", "others among them")
             array.flags.writeable = False
             object.__setattr__(self, "features", array)
 

@@ -22,8 +22,7 @@ same for every problem.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,11 +34,9 @@ from escapade.model.evaluation import evaluate, occupancy
 from escapade.model.policy import Policy
 from escapade.planning.base import Objective
 from escapade.planning.certificate import Claim, certified, infeasible
-from escapade.planning.column_generation import ColumnGeneration
-from escapade.planning.dynamic_programming import policy_iteration
 from escapade.planning.feasibility import closest_to_budgets, cost_scales
 from escapade.planning.oracle import Oracle, evaluation_precision
-from escapade.planning.robust_evaluation import robust_evaluate
+from escapade.planning.robust_certificate import Judge
 from escapade.planning.robust_operator import (
     RobustOperator,
     robust_control,
@@ -52,7 +49,7 @@ from escapade.uncertainty.base import Sense, UncertaintySet
 __all__ = ["SaddleGame", "Scene", "Verdict", "make_scene"]
 
 _ROUGH = 1e-6  # precision of the values that choose a kernel
-_FINE = 1e-8  # precision of the evaluations that answers rest on
+_PRECISION = 1e-8  # of the bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +89,8 @@ class SaddleGame:
     ) -> None:
         self.problem = problem
         self.sets = sets
-        self.objective = objective
+        self.objective: Objective = objective
+        self.robust = None if sets is None else Judge(problem, sets, objective)
         patience = 1.0 - problem.discount
         reward_max = problem.reward_max
         self.reward_scale = patience / reward_max if reward_max > 0.0 else 1.0
@@ -168,18 +166,13 @@ class SaddleGame:
     def judge(self, policy: Policy) -> Verdict:
         """Evaluate a policy, robustly if there is a set."""
         problem = self.problem
-        if self.sets is None:
+        if self.robust is not None:
+            judged = self.robust.judge(policy)
+            value, lower, costs = judged.value, judged.lower, judged.costs
+        else:
             found = evaluate(problem, policy, precision=evaluation_precision(problem))
             value, lower = found.start_value, found.start_value - found.error
             costs = found.start_costs + found.error
-        else:
-            bounds = robust_evaluate(problem, policy, self.sets, precision=_FINE)
-            costs = bounds.start_costs_upper
-            if self.objective == "worst":
-                value = lower = bounds.start_value_lower
-            else:
-                found = evaluate(problem, policy, precision=_FINE)
-                value, lower = found.start_value, found.start_value - found.error
         return Verdict(
             policy=policy,
             value=value,
@@ -214,28 +207,24 @@ class SaddleGame:
         solver, iterations, stopped, began
             As in :class:`~escapade.planning.certificate.Claim`.
         """
-        finish = self._solve_exact if self.sets is None else self._solve_robust
-        answer = finish(
-            best,
-            others,
-            Claim(
-                visits=None,
-                multipliers=multipliers,
-                iterations=iterations,
-                stopped=stopped,
-            ),
-            solver,
-            began,
+        candidates = [*others] if best is None else [best.policy, *others]
+        claim = Claim(
+            visits=None,
+            multipliers=multipliers,
+            iterations=iterations,
+            stopped=stopped,
         )
-        return replace(answer, iterations=iterations)
+        if self.robust is None:
+            answer = self._solve_exact(candidates, claim, solver, began)
+        else:
+            answer = self._solve_robust(self.robust, candidates, claim, solver, began)
+        if answer.policy is None:
+            return replace(answer, iterations=iterations)
+        status: Status = stopped or "feasible"
+        return replace(answer, status=status, message=STATUS_ADVICE[status])
 
     def _solve_exact(
-        self,
-        best: Verdict | None,
-        others: Sequence[Policy],
-        claim: Claim,
-        solver: str,
-        began: float,
+        self, candidates: Sequence[Policy], claim: Claim, solver: str, began: float
     ) -> Solution:
         """Certify the candidates; where one exceeds a budget, it is moved inside."""
         problem = self.problem
@@ -243,73 +232,50 @@ class SaddleGame:
         closest = closest_to_budgets(oracle)
         if closest.proof is not None:
             return infeasible(oracle, closest, solver=solver, began=began)
-        candidates = [*others] if best is None else [best.policy, *others]
+        precision = evaluation_precision(problem)
         answers = [
             certified(
                 oracle,
-                replace(
-                    claim,
-                    visits=occupancy(
-                        problem, policy, precision=evaluation_precision(problem)
-                    ),
-                ),
+                replace(claim, visits=occupancy(problem, policy, precision=precision)),
                 closest,
                 solver=solver,
-                precision=_FINE,
+                precision=_PRECISION,
                 began=began,
             )
             for policy in candidates
         ]
-        answer = max(answers, key=lambda one: one.lower)
-        status = claim.stopped or "feasible"
-        return replace(answer, status=status, message=STATUS_ADVICE[status])
+        return max(answers, key=lambda answer: answer.lower)
 
     def _solve_robust(
         self,
-        best: Verdict | None,
-        others: Sequence[Policy],
+        judge: Judge,
+        candidates: Sequence[Policy],
         claim: Claim,
         solver: str,
         began: float,
     ) -> Solution:
         """Judge the candidates, the safest known policy among them, and bound them."""
-        problem = self.problem
-        upper, nominal = self._upper()
-        if nominal is not None and not nominal.is_feasible:  # nor is it at worst
-            seconds = time.perf_counter() - began
-            return replace(nominal, solver=solver, seconds=seconds)
-        verdicts = [self.judge(policy) for policy in (*others, self._safest())]
-        if best is not None:
-            verdicts.append(best)
-        within = [verdict for verdict in verdicts if verdict.within]
-        common: dict[str, Any] = {
-            "upper": upper,
-            "iterations": claim.iterations,
-            "seconds": time.perf_counter() - began,
-            "solver": solver,
-        }
-        if not within:
-            return _nothing(problem, claim, common, self._least())
-        found = max(within, key=lambda verdict: verdict.lower)
-        status: Status = claim.stopped or "feasible"
-        residuals = {
-            "budget": 0.0,
-            "evaluation": found.value - found.lower,
-            "slackness": float(
-                np.abs(claim.multipliers * (problem.budget - found.costs)).max()
-            ),
-            "gap": upper - found.lower,
-        }
-        return Solution(
-            policy=found.policy,
-            value=found.value,
-            costs=found.costs,
-            lower=found.lower,
-            status=status,
-            message=STATUS_ADVICE[status],
+        relaxation = judge.relaxation(_PRECISION)
+        reason = judge.out_of_reach(relaxation)
+        if reason:
+            return judge.infeasible(reason, solver=solver, began=began)
+        found = judge.best(map(judge.judge, [*candidates, self._safest()]))
+        if found is None:
+            return judge.unresolved(
+                "neither the policies on the way nor the one of least worst-case cost "
+                "keep every budget",
+                relaxation.upper,
+                solver=solver,
+                began=began,
+            )
+        return judge.answer(
+            found,
+            upper=relaxation.upper,
             multipliers=claim.multipliers,
-            residuals=residuals,
-            **common,
+            iterations=claim.iterations,
+            precision=_PRECISION,
+            solver=solver,
+            began=began,
         )
 
     def _safest(self) -> Policy:
@@ -329,7 +295,7 @@ class SaddleGame:
                 nature="max",
                 select="min",
             )
-            chosen = robust_control(operator, precision=_FINE).pairs
+            chosen = robust_control(operator, precision=_PRECISION).pairs
             assert chosen is not None
             pairs = chosen
         return Policy.deterministic(problem.pair_action[pairs], problem.n_actions)
@@ -339,79 +305,6 @@ class SaddleGame:
         floor = 1e-6 / self.cost_scales
         weights: FloatArray = 1.0 / np.maximum(self.problem.budget, floor)
         return weights / float(weights.max())
-
-    def _least(self) -> FloatArray:
-        """Return lower bounds on the least worst-case cost of each channel."""
-        problem, sets = self.problem, self.sets
-        assert sets is not None
-        least = np.zeros(problem.n_costs)
-        for k, cost in enumerate(problem.cost):
-            if not sets.rectangular:
-                for model in sets.members(problem):
-                    found = policy_iteration(model, -cost)
-                    bound = -float(model.start @ found.value) - found.error
-                    least[k] = max(least[k], bound)
-            elif sets.exact:
-                operator = RobustOperator(
-                    sets,
-                    problem.state_ptr,
-                    cost,
-                    problem.discount,
-                    nature="max",
-                    select="min",
-                )
-                point = robust_control(operator, precision=_FINE)
-                least[k] = float(problem.start @ point.lower)
-        return least
-
-    def _upper(self) -> tuple[float, Solution | None]:
-        """Bound what any policy within the worst-case budgets can do, and say how.
-
-        The nominal kernel is in the set, so such a policy keeps the budgets under it,
-        and its worst reward is no more than its nominal one.
-        """
-        problem, sets = self.problem, self.sets
-        assert sets is not None
-        nominal = problem.replace(
-            row_ptr=sets.row_ptr, successor=sets.successor, probability=sets.nominal
-        )
-        same = nominal.nnz == problem.nnz and bool(
-            np.array_equal(nominal.successor, problem.successor)
-            and np.allclose(nominal.probability, problem.probability, atol=1e-12)
-        )
-        if not same and self.objective == "nominal":  # nominal is another kernel here
-            found = policy_iteration(problem)
-            return float(problem.start @ found.value) + found.error, None
-        bound = ColumnGeneration().solve(nominal)
-        return bound.upper, bound
-
-
-def _nothing(
-    problem: CMDP, claim: Claim, common: Mapping[str, Any], least: FloatArray
-) -> Solution:
-    """Return the result when no policy within the budgets was found."""
-    short = np.flatnonzero(least > problem.budget)
-    status: Status = "infeasible" if short.size else "unresolved"
-    message = STATUS_ADVICE[status]
-    if short.size:
-        reasons = "; ".join(
-            f"channel {k} costs at least {least[k]:.8g} at worst, its budget is "
-            f"{problem.budget[k]:.8g}"
-            for k in short
-        )
-        message += f" Here {reasons}."
-    proof = np.where(least > problem.budget, 1.0, 0.0)
-    return Solution(
-        **{**common, "upper": -np.inf if short.size else common["upper"]},
-        policy=None,
-        value=float("nan"),
-        costs=np.full(problem.n_costs, np.nan),
-        lower=float("-inf"),
-        status=status,
-        message=message,
-        multipliers=proof if short.size else claim.multipliers,
-        least_costs=least,
-    )
 
 
 def make_scene(
