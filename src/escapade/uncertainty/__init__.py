@@ -19,6 +19,7 @@ from escapade.uncertainty.factor_matrix_estimate import (
     FactorEstimate,
     estimate_factors,
 )
+from escapade.uncertainty.hull import Hull, HullLoss, rectangular_hull
 from escapade.uncertainty.intersection import Intersection
 from escapade.uncertainty.interval import Interval
 from escapade.uncertainty.kl_ball import KLBall
@@ -31,6 +32,8 @@ __all__ = [
     "FactorEstimate",
     "FactorMatrix",
     "Failures",
+    "Hull",
+    "HullLoss",
     "Intersection",
     "Interval",
     "KLBall",
@@ -41,6 +44,7 @@ __all__ = [
     "UncertaintySet",
     "estimate_factors",
     "factor_rows",
+    "rectangular_hull",
     "unknown_walls",
     "within",
 ]

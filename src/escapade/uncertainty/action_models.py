@@ -34,9 +34,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from escapade.errors import AssumptionError, refusal
+from escapade.errors import refusal
 from escapade.model.arguments import read_number
 from escapade.model.layout import read_array
 from escapade.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -57,6 +56,7 @@ from escapade.uncertainty.action_models_evidence import (
     gain_evidence,
     transition_evidence,
 )
+from escapade.uncertainty.action_models_samples import Samples
 from escapade.uncertainty.action_models_statement import (
     Statement,
     read_statement,
@@ -64,8 +64,7 @@ from escapade.uncertainty.action_models_statement import (
 )
 from escapade.uncertainty.base import Sense, UncertaintySet
 from escapade.uncertainty.buffers import read_sense
-from escapade.uncertainty.rows import frozen, gather_rows, row_sums
-from escapade.uncertainty.tables import Frame, check_entries, read_table
+from escapade.uncertainty.rows import frozen, gather_rows
 
 __all__ = ["ActionModels"]
 
@@ -308,14 +307,15 @@ class ActionModels(BranchSet):
             the error of probability :attr:`error` was made.
         """
         statement = self._statement
-        seen = self._read_pairs(pairs)
-        numbers = self._read_counts(counts, seen)
+        samples = Samples(statement)
+        seen = samples.read_pairs(pairs)
+        numbers = samples.read_counts(counts, seen)
         fresh = transition_evidence(self._rows, statement.branches, seen, numbers)
         ptr, chosen = gather_rows(statement.branches.ptr, seen)
         against = [fresh.log_evidence]
         if statement.bound.size:
             least, most = statement.mean_range
-            sums = self._read_sums(
+            sums = samples.read_sums(
                 costs, cost_visits, rewards, reward_visits, numbers, seen
             )
             here = np.repeat(np.arange(seen.size), np.diff(ptr))
@@ -503,101 +503,3 @@ class ActionModels(BranchSet):
 
     def _read_places(self, where: ArrayLike) -> BoolArray:
         return read_pairs_mask("where", where, self._statement.spaces)
-
-    def _read_pairs(self, pairs: ArrayLike | None) -> IntArray:
-        if pairs is None:
-            return np.arange(self.n_pairs)
-        chosen = np.unique(np.asarray(pairs))
-        if chosen.size and chosen.dtype.kind not in "iu":
-            raise refusal("pairs", "an array of pairs", f"dtype {chosen.dtype}")
-        if chosen.size and not 0 <= chosen[0] <= chosen[-1] < self.n_pairs:
-            bad = chosen[0] if chosen[0] < 0 else chosen[-1]
-            raise refusal("pairs", f"pairs in 0..{self.n_pairs - 1}", int(bad))
-        return chosen.astype(np.int64)
-
-    def _read_counts(self, counts: Any, pairs: IntArray) -> FloatArray:
-        """Return counts beside the entries; those of ``pairs`` are checked."""
-        if sp.issparse(counts) or np.ndim(counts) != 1:
-            return self._read_table(counts)
-        numbers = np.ascontiguousarray(counts, dtype=np.float64)
-        if numbers.shape != self.successor.shape:
-            raise refusal(
-                "counts", f"shape {self.successor.shape}", f"shape {numbers.shape}"
-            )
-        _, entries = gather_rows(self.row_ptr, pairs)
-        bad = ~((numbers[entries] >= 0.0) & np.isfinite(numbers[entries]))
-        if bad.any():
-            entry = int(entries[int(np.argmax(bad))])
-            pair = int(np.searchsorted(self.row_ptr, entry, side="right")) - 1
-            raise refusal(
-                "counts",
-                "finite numbers of at least 0",
-                float(numbers[entry]),
-                f"{self._rows.name(pair)}, next state {self.successor[entry]}",
-            )
-        return numbers
-
-    def _read_table(self, counts: Any) -> FloatArray:
-        rows, spaces = self._rows, self._statement.spaces
-        frame = Frame(self.n_states, spaces.pair_state, spaces.pair_action)
-        table = read_table("counts", counts, frame)
-        check_entries("counts", table.data, table, frame)
-        table.eliminate_zeros()
-        place = rows.entries_of(table)
-        if (place < 0).any():
-            entry = int(np.argmax(place < 0))
-            pair = int(np.searchsorted(table.indptr, entry, side="right")) - 1
-            raise AssumptionError(
-                f"support: expected a successor that some model allows for "
-                f"{rows.name(pair)}, found state {table.indices[entry]}"
-            )
-        numbers = np.zeros(self.successor.size)
-        numbers[place] = table.data
-        return numbers
-
-    def _read_sums(
-        self,
-        costs: ArrayLike | None,
-        cost_visits: ArrayLike | None,
-        rewards: ArrayLike | None,
-        reward_visits: ArrayLike | None,
-        counts: FloatArray,
-        pairs: IntArray,
-    ) -> list[tuple[FloatArray, FloatArray]]:
-        """Return sums as shares of their bounds, and their numbers, for ``pairs``."""
-        statement = self._statement
-        n_costs, n_pairs = statement.n_costs, self.n_pairs
-        n_rewards = statement.bound.size - n_costs
-        ptr, entries = gather_rows(self.row_ptr, pairs)
-        visits = row_sums(counts[entries], ptr)
-        pieces = []
-        for argument, value, number, channels in (
-            ("costs", costs, cost_visits, n_costs),
-            ("rewards", rewards, reward_visits, n_rewards),
-        ):
-            if channels == 0 or value is None:
-                nothing = np.zeros(pairs.size)
-                pieces += [(nothing, nothing)] * channels
-                continue
-            totals = np.asarray(value, dtype=np.float64).reshape(-1, n_pairs)
-            if len(totals) != channels:
-                raise refusal(argument, f"{channels} sums a pair", len(totals))
-            numbers = np.broadcast_to(visits, (channels, pairs.size))
-            if number is not None:
-                given = np.asarray(number, dtype=np.float64)
-                numbers = np.broadcast_to(given, (channels, n_pairs))[:, pairs]
-            for k, total in enumerate(totals[:, pairs]):
-                bound = statement.bound[k if argument == "costs" else n_costs]
-                share = total / bound if bound > 0.0 else total
-                n = numbers[k]
-                bad = ~((share >= 0.0) & (share <= n * (1.0 + 1e-9) + 1e-9))
-                if bad.any():
-                    at = int(np.argmax(bad))
-                    raise refusal(
-                        argument,
-                        f"sums of {n[at]:g} samples in [0, {bound:g}]",
-                        float(total[at]),
-                        self._rows.name(int(pairs[at])),
-                    )
-                pieces.append((np.minimum(share, n), n))
-        return pieces

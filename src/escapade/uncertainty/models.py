@@ -142,6 +142,11 @@ class Models(UncertaintySet):
         return self._active
 
     @property
+    def model_rows(self) -> FloatArray:
+        """``[entries, M]``; the kernel of every model, side by side."""
+        return self._probability
+
+    @property
     def row_ptr(self) -> IntArray:
         """``[pairs + 1]``; where the entries of each pair begin."""
         return self._rows.row_ptr
