@@ -103,19 +103,20 @@ def solver_names(*, robust: bool) -> list[str]:
     """Return the solvers that can be named, with or without an uncertainty set."""
     from escapade import planning
 
-    kinds = {name: getattr(planning, name) for name in planning.__all__}
+    kinds: dict[str, Any] = {name: getattr(planning, name) for name in planning.__all__}
     return [
         name
         for name, kind in kinds.items()
-        if isinstance(kind, type)
-        and isinstance(getattr(kind, "robust", None), bool)
-        and (kind.robust if robust else not kind.robust or _does_without(kind))
+        if isinstance(kind, type) and _is_solver(kind, robust=robust)
     ]
 
 
-def _does_without(kind: Any) -> bool:
-    """Whether a robust solver can also do without a set."""
-    return bool(getattr(kind, "nominal", False))
+def _is_solver(kind: Any, *, robust: bool) -> bool:
+    """Whether a class solves problems with a set, or without one."""
+    takes_a_set = getattr(kind, "robust", None)
+    if robust or takes_a_set is None:
+        return bool(takes_a_set)
+    return not takes_a_set or bool(getattr(kind, "nominal", False))
 
 
 def _with_budget(cmdp: CMDP, budget: list[float]) -> CMDP:
