@@ -339,33 +339,34 @@ def _by_lu(system: _System, gain: FloatArray, _precision: float) -> FloatArray:
 
 
 def _by_krylov(system: _System, gain: FloatArray, precision: float) -> FloatArray:
-    discount = system.discount
-    matrix = sp.csr_array(
-        sp.eye_array(system.matrix.shape[0]) - discount * system.matrix
-    )
-    diagonal = matrix.diagonal()
-    scaling = spla.LinearOperator(matrix.shape, matvec=lambda x: x / diagonal)
+    from escapade.kernels.value_iteration import solve_chain  # compiled: not for all
+
+    matrix, discount = system.matrix, system.discount
+    n_states = len(gain)
+    rows = np.arange(n_states)
+    row_ptr = matrix.indptr.astype(np.int64)
+    successor = matrix.indices.astype(np.int32)
     solution = np.empty_like(gain)
+    rest = np.empty(n_states)
     for column in range(gain.shape[1]):
         target = gain[:, column]
-        if not target.any():
-            solution[:, column] = 0.0
-            continue
-        # the 2-norm bounds the largest entry, and the 1-norm by sqrt(S)
-        if system.transposed:
-            goal = precision / np.sqrt(len(target))
+        level = np.full(n_states, target.mean() / (1.0 - discount))
+        if system.transposed:  # the largest entry bounds the sum
+            goal = precision / n_states
         else:  # scaled as the certificate will be
             goal = precision * max(1.0 - discount, float(np.abs(target).mean()))
-        x, _ = spla.bicgstab(
-            matrix,
-            target,
-            x0=np.full(len(target), target.mean() / (1.0 - discount)),
-            rtol=0.0,
-            atol=0.25 * goal,
-            maxiter=_KRYLOV_ITERATIONS,
-            M=scaling,
+        solve_chain(
+            rows,
+            row_ptr,
+            successor,
+            matrix.data,
+            discount,
+            target - level + discount * (matrix @ level),
+            rest,
+            0.25 * goal,
+            _KRYLOV_ITERATIONS,
         )
-        solution[:, column] = x
+        solution[:, column] = level + rest
     return solution
 
 
