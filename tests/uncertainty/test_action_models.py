@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,7 @@ from scipy.optimize import linprog
 
 import escapade as ep
 from escapade.model.layout import Pairs
+from escapade.testing import check_uncertainty_set
 from escapade.uncertainty import (
     ActionModel,
     ActionModels,
@@ -350,6 +353,43 @@ def test_places_within_a_distance():
     assert within(grid, np.sqrt(2.0)).sum() == 4 + 2 * 3
     assert within(grid, 1.0, norm=np.inf).sum() == 4 + 2 * 3
     assert within(grid, 0.0).sum() == 4
+
+
+def shell(sets, seed=0) -> ep.CMDP:
+    """A problem over the states and pairs of a set, its nominal kernel included."""
+    rng = np.random.default_rng(seed)
+    n_actions = sets.n_pairs // sets.n_states
+    positive = sets.nominal > 0.0
+    return ep.CMDP.from_pairs(
+        state_ptr=np.arange(sets.n_states + 1) * n_actions,
+        pair_action=np.tile(np.arange(n_actions), sets.n_states),
+        row_ptr=np.concatenate([[0], np.cumsum(positive)])[sets.row_ptr],
+        successor=sets.successor[positive],
+        probability=sets.nominal[positive],
+        reward=rng.random(sets.n_pairs),
+        cost=rng.random(sets.n_pairs),
+        n_actions=n_actions,
+        discount=0.9,
+        budget=5.0,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_action_models_pass_the_conformance_suite(seed):
+    models = random_models(seed)
+    check_uncertainty_set(models, shell(models), draws=4)
+
+
+def test_action_models_survive_a_process_boundary():
+    models = random_models(2, channels=1)
+    copy = pickle.loads(pickle.dumps(models))
+    v = np.random.default_rng(0).normal(size=models.n_states)
+    np.testing.assert_array_equal(copy.worst(v), models.worst(v))
+    np.testing.assert_array_equal(copy.left, models.left)
+    nothing = np.zeros(models.successor.size)
+    np.testing.assert_array_equal(copy.observe(nothing).left, models.left)
+    # kernels are compiled for read-only arrays, and would be again for others
+    assert not any(array.flags.writeable for array in copy._layout)
 
 
 # -- transfer --------------------------------------------------------------------------

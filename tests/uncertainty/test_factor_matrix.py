@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,7 @@ from scipy.optimize import linprog
 
 import escapade as ep
 from escapade.planning.robust_evaluation import robust_evaluate
+from escapade.testing import check_uncertainty_set
 from escapade.uncertainty import (
     FactorMatrix,
     Interval,
@@ -253,6 +256,17 @@ def test_a_missing_extra_names_its_line(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.decomposition", None)
     with pytest.raises(ep.errors.MissingExtraError, match=r"escapade\[factors\]"):
         estimate_factors(mixed_problem(0, 2), 2)
+
+
+def test_factor_matrices_pass_the_conformance_suite():
+    cmdp = mixed_problem(1, 3)
+    rows = cmdp.transition_matrix.toarray()
+    weights = np.linalg.lstsq(rows[:3].T, rows.T, rcond=None)[0].T
+    sets = FactorMatrix(np.abs(weights).clip(0.0), rows[:3], radius=0.2)
+    check_uncertainty_set(sets, cmdp, draws=4)
+    copy = pickle.loads(pickle.dumps(sets))
+    v = np.random.default_rng(0).normal(size=8)
+    np.testing.assert_array_equal(copy.worst(v), sets.worst(v))
 
 
 # -- refusals --------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy.optimize import linprog
 import escapade as ep
 from escapade.model.layout import Pairs
 from escapade.planning.robust_evaluation import robust_evaluate
+from escapade.testing import check_uncertainty_set
 from escapade.uncertainty import (
     ActionModel,
     ActionModels,
@@ -407,6 +409,30 @@ def test_nested_intersections_are_taken_apart():
     for one, two in itertools.permutations(range(3), 2):
         pair = Intersection(parts[one], parts[two])
         assert (flat.worst(v) <= pair.worst(v) + 1e-12).all()
+
+
+@pytest.mark.parametrize("kind", ["intervals", "boxed", "bounded"])
+def test_intersections_pass_the_conformance_suite(kind):
+    cmdp = problem(4)
+    if kind == "boxed":
+        models = action_models(4)
+        member = dense(models, models.sample(np.random.default_rng(4)))
+        cmdp = ep.CMDP(
+            member.reshape(5, 2, 5),
+            np.zeros((5, 2)),
+            np.ones((5, 2)),
+            discount=0.9,
+            budget=1.0,
+        )
+        sets = Intersection(models, Interval(cmdp, 0.15, support="everywhere"))
+    elif kind == "intervals":
+        sets = Intersection(Interval(cmdp, 0.3), Interval(cmdp, 0.2))
+    else:
+        sets = Intersection(L1Ball(cmdp, 0.3), Interval(cmdp, 0.1), KLBall(cmdp, 0.1))
+    check_uncertainty_set(sets, cmdp, draws=4)
+    copy = pickle.loads(pickle.dumps(sets))
+    v = np.random.default_rng(0).normal(size=5)
+    np.testing.assert_array_equal(copy.worst(v), sets.worst(v))
 
 
 # -- what empties them ----------------------------------------------------------------

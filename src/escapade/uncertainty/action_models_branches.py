@@ -32,8 +32,9 @@ from escapade.kernels.worst_case_actions import (
     fill_rows,
 )
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
-from escapade.uncertainty.base import Sense, UncertaintySet
+from escapade.uncertainty.base import Sense
 from escapade.uncertainty.buffers import read_buffers, read_sense, read_values
+from escapade.uncertainty.read_only import ReadOnly
 from escapade.uncertainty.rows import Rows, frozen, gather_rows, improper
 
 __all__ = [
@@ -96,7 +97,7 @@ class Charge:
     at_miss: FloatArray
 
 
-class BranchSet(UncertaintySet):
+class BranchSet(ReadOnly):
     """A union of branches for each pair, each pair for itself.
 
     Built by :class:`escapade.uncertainty.ActionModels` and the sets derived from it.

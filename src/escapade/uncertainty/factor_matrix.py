@@ -29,6 +29,7 @@ from escapade.typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArr
 from escapade.uncertainty.base import Sense, UncertaintySet
 from escapade.uncertainty.buffers import read_buffers
 from escapade.uncertainty.l1_ball import L1Ball
+from escapade.uncertainty.read_only import ReadOnly
 from escapade.uncertainty.rows import Rows, frozen, gather_rows
 
 __all__ = ["FactorMatrix", "factor_rows"]
@@ -36,7 +37,7 @@ __all__ = ["FactorMatrix", "factor_rows"]
 _SUM = 1e-8
 
 
-class FactorMatrix(UncertaintySet):
+class FactorMatrix(ReadOnly):
     """Rows that are known mixtures of uncertain factors.
 
     Parameters

@@ -27,6 +27,7 @@ from escapade.uncertainty.buffers import read_buffers, read_sense, read_values
 from escapade.uncertainty.intersection_boxes import BoxedBranches
 from escapade.uncertainty.intersection_merge import keys_of, merged
 from escapade.uncertainty.interval import Interval
+from escapade.uncertainty.read_only import ReadOnly
 from escapade.uncertainty.rows import Rows, frozen, gather_rows
 
 __all__ = ["Intersection"]
@@ -35,7 +36,7 @@ _MIXTURES = np.linspace(0.0, 1.0, 17)
 _HALVINGS = 30
 
 
-class Intersection(UncertaintySet):
+class Intersection(ReadOnly):
     """The kernels that are in all of several sets.
 
     Parameters

@@ -16,10 +16,11 @@ import numpy as np
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 from escapade.uncertainty.action_models_branches import BranchSet
 from escapade.uncertainty.action_models_restricted import empty_at, rows_of_keys
-from escapade.uncertainty.base import Sense, UncertaintySet
+from escapade.uncertainty.base import Sense
 from escapade.uncertainty.buffers import read_buffers, read_sense, read_values
 from escapade.uncertainty.intersection_merge import keys_of, point_in_box
 from escapade.uncertainty.interval import Interval
+from escapade.uncertainty.read_only import ReadOnly
 from escapade.uncertainty.rows import Rows, frozen, gather_rows
 
 __all__ = ["BoxedBranches"]
@@ -27,7 +28,7 @@ __all__ = ["BoxedBranches"]
 _ROUNDING = 1e-12
 
 
-class BoxedBranches(UncertaintySet):
+class BoxedBranches(ReadOnly):
     """The rows of a :class:`BranchSet` that also lie in an :class:`Interval`.
 
     Both must have the same entries.
