@@ -59,7 +59,14 @@ def save_cmdp(cmdp: CMDP, path: str | PathLike[str]) -> None:
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
 
     def write(file: BinaryIO) -> None:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+        # what numpy.savez_compressed does, at the lowest level: three times as fast,
+        # and probabilities compress no better at a higher one
+        with zipfile.ZipFile(
+            file, "w", compression=zipfile.ZIP_DEFLATED, compresslevel=1
+        ) as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
 
     write_atomically(Path(path), write)
 
