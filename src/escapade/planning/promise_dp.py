@@ -24,9 +24,11 @@ is a point (what it costs, what it earns); the best mixture of two points of a s
 each promise is the improved plan.  Then the plan is evaluated exactly, and improved
 again: policy iteration, begun at the plan of :mod:`escapade.planning.slack_dp`.
 
-*Bounding.*  Nature's last answers bound the optimum from above
+*Bounding.*  Nature's last answers bound every such plan from above
 (:mod:`escapade.planning.promise_bound`); with the plan's own worth from below they
-state the error of the approximation.
+state the error of the approximation.  ``upper`` bounds the problem's optimum, where the
+budget is for the start; if the plan must keep it at all times, the sharper bound for
+such plans is told in the message and in ``residuals["outer"]``.
 """
 
 from __future__ import annotations
@@ -40,7 +42,14 @@ import numpy as np
 from escapade.model.cmdp import CMDP
 from escapade.planning.base import Objective, check_limits
 from escapade.planning.promise_bound import outer_bound
-from escapade.planning.promise_nodes import memory_policy, open_grid, start_promises
+from escapade.planning.promise_nodes import (
+    NoPromise,
+    best_plan,
+    memory_policy,
+    open_grid,
+    start_promises,
+    without,
+)
 from escapade.planning.promise_rounds import Rounds
 from escapade.planning.robust_certificate import Judge
 from escapade.planning.slack_dp import check_points, plan_slack
@@ -104,28 +113,38 @@ class PromiseDP:
         began = time.perf_counter()
         judge = Judge(problem, uncertainty, objective)
         grid = open_grid(judge, at_all_times=self.at_all_times)
-        if isinstance(grid, str):
-            return judge.infeasible(grid, solver="PromiseDP", began=began)
+        if isinstance(grid, NoPromise):
+            return without(judge, grid, solver="PromiseDP", began=began)
         slack = plan_slack(grid, self.points, 20_000)
         rounds = Rounds(grid, self.points, slack)
         made = 0
         while made < self.max_iterations and rounds.improve():
             made += 1
-        candidates = []
+        plans = []
         for nodes, worth in (rounds.plan(), (slack.nodes, slack.worth)):
             first = start_promises(grid, nodes.ptr, nodes.promise, worth)
-            candidates.append(judge.judge(memory_policy(grid, nodes, first, "promise")))
-        best = max(candidates, key=lambda judged: judged.lower)
+            plans.append(memory_policy(grid, nodes, first, "promise"))
+        best = best_plan(grid, plans)
         relaxation = judge.relaxation(self.precision)
         outer = outer_bound(grid, rounds.prices, rounds.earning, rounds.spending)
+        upper = relaxation.upper
+        note = ""
+        if self.at_all_times:
+            note = (
+                f"No plan that keeps the budget at all times earns more than "
+                f"{outer.upper:.8g}."
+            )
+        else:
+            upper = min(upper, outer.upper)
         return judge.answer(
             best,
-            upper=min(relaxation.upper, outer.upper),
+            upper=upper,
             multipliers=np.array([outer.multiplier]),
             iterations=made,
             precision=self.precision,
             solver="PromiseDP",
             began=began,
+            note=note,
             stopped="iteration_limit" if made == self.max_iterations else None,
             residuals={"relaxation": relaxation.upper, "outer": outer.upper},
         )

@@ -21,7 +21,8 @@ kept, and what can be earned becomes concave in the promise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,13 +32,24 @@ from escapade.kernels.promise import between_nodes
 from escapade.model.memory_policy import MemoryPolicy
 from escapade.model.policy import Policy
 from escapade.planning.fallback import fallback
-from escapade.planning.robust_certificate import Judge
+from escapade.planning.robust_certificate import Judge, Judged
+from escapade.planning.robust_evaluation import start_mean
 from escapade.planning.robust_operator import RobustOperator, robust_control
+from escapade.planning.solution import Solution
 from escapade.typing import BoolArray, FloatArray, IntArray
 from escapade.uncertainty.l1_ball import L1Ball
 from escapade.uncertainty.rows import gather_rows
 
-__all__ = ["Nodes", "PromiseGrid", "memory_policy", "open_grid", "start_promises"]
+__all__ = [
+    "NoPromise",
+    "Nodes",
+    "PromiseGrid",
+    "best_plan",
+    "memory_policy",
+    "open_grid",
+    "start_promises",
+    "without",
+]
 
 _MARGIN = 1e-9  # of the budget, kept back for rounding
 
@@ -85,8 +97,16 @@ class PromiseGrid:
         return self.judge.sets.backup(promise, cmdp.cost[0], cmdp.discount, sense="max")
 
 
-def open_grid(judge: Judge, *, at_all_times: bool) -> PromiseGrid | str:
-    """Find what can be promised; a sentence if the start cannot be promised at all."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoPromise:
+    """Why the start cannot be promised the budget; ``certain`` if nobody could."""
+
+    reason: str
+    certain: bool
+
+
+def open_grid(judge: Judge, *, at_all_times: bool) -> PromiseGrid | NoPromise:
+    """Find what can be promised, or why nothing can from the start."""
     cmdp = judge.cmdp
     if cmdp.n_costs > 1:
         raise refusal(
@@ -104,13 +124,17 @@ def open_grid(judge: Judge, *, at_all_times: bool) -> PromiseGrid | str:
     found = fallback(cmdp, judge.sets, budget=limit, precision=judge.precision)
     least = np.where(found.promisable, found.cost_to_go[0], 0.0)
     if not found.covers(cmdp.start):
+        # with a little more, would it be enough?  then rounding may be to blame
+        more = limit + 1e-6 * (limit + float(cmdp.cost_max[0]))
+        again = fallback(cmdp, judge.sets, budget=more, precision=judge.precision)
         state = int(np.flatnonzero((cmdp.start > 0.0) & ~found.promisable)[0])
-        return found.why(state)
+        return NoPromise(reason=found.why(state), certain=not again.covers(cmdp.start))
     expected = float(cmdp.start @ least)
-    if expected > budget:
-        return (
-            f"the least worst-case cost from the start is {expected:.8g}, the budget "
-            f"is {budget:.8g}"
+    if not at_all_times and expected > budget:
+        return NoPromise(
+            reason=f"the least worst-case cost from the start is {expected:.8g}, the "
+            f"budget is {budget:.8g}",
+            certain=expected - found.width > budget * (1.0 + 1e-12),
         )
     actions = found.policy.actions
     pairs = cmdp.state_ptr[:-1] + np.array(
@@ -247,6 +271,27 @@ def _drawn(
         ),
         shape=(state.size, node_promise.size),
     )
+
+
+def best_plan(grid: PromiseGrid, policies: Iterable[MemoryPolicy]) -> Judged:
+    """Return the best of some plans and the fallback, within the budget for sure."""
+    judge = grid.judge
+    budget = judge.cmdp.budget
+    own = judge.judge(grid.fallback)
+    # no state's cost-to-go is over the budget, so neither is the mean
+    certified = start_mean(judge.cmdp, grid.least[np.newaxis], "max")
+    own = replace(own, costs=np.minimum(np.minimum(own.costs, certified), budget))
+    best = judge.best([own, *(judge.judge(policy) for policy in policies)])
+    assert best is not None
+    return best
+
+
+def without(judge: Judge, none: NoPromise, *, solver: str, began: float) -> Solution:
+    """Return the result when the start cannot be promised the budget."""
+    if none.certain:
+        return judge.infeasible(none.reason, solver=solver, began=began)
+    upper = judge.relaxation(1e-8).upper
+    return judge.unresolved(none.reason, upper, solver=solver, began=began)
 
 
 def start_promises(

@@ -111,7 +111,7 @@ class Rounds:
         """Return prices from 0 to where nothing but the least promise is worth it."""
         moving = self.step > 0.0
         slopes = np.diff(self.u[moving], axis=1) / self.step[moving, np.newaxis]
-        scale = self.cmdp.reward_max / max(float(self.cmdp.cost_max[0]), 1e-12)
+        scale = (self.cmdp.reward_max or 1.0) / (float(self.cmdp.cost_max[0]) or 1.0)
         positive = slopes[slopes > 1e-6 * scale]
         least, most = 1e-3 * scale, scale
         if positive.size:

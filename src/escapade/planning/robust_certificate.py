@@ -31,7 +31,12 @@ from escapade.planning.base import Objective, check_robust
 from escapade.planning.column_generation import ColumnGeneration
 from escapade.planning.feasibility import least_costs
 from escapade.planning.oracle import Oracle, evaluation_precision
-from escapade.planning.robust_evaluation import operators_of, per_state, start_mean
+from escapade.planning.robust_evaluation import (
+    Build,
+    operators_of,
+    per_state,
+    start_mean,
+)
 from escapade.planning.robust_operator import (
     RobustOperator,
     robust_control,
@@ -138,17 +143,7 @@ class Judge:
             return self._judge_family(policy)
         cmdp = self.cmdp
         build = operators_of(cmdp, policy, self.sets)
-        stationary = isinstance(policy, Policy)
-        points = [
-            robust_policy_value(
-                build(channel, "max"),
-                precision=self.precision,
-                guess=guess[k] if guess is not None and stationary else None,
-            )
-            for k, channel in enumerate(cmdp.cost)
-        ]
-        bounds = np.array([np.maximum(point.upper, 0.0) for point in points])
-        cost_to_go = per_state(policy, bounds, "max")
+        cost_to_go = self._cost_to_go(policy, build, guess)
         if self.objective == "nominal":
             found = evaluate(cmdp, policy, precision=self.precision)
             value, error = found.start_value, found.error
@@ -165,6 +160,30 @@ class Judge:
             costs=start_mean(cmdp, cost_to_go, "max"),
             cost_to_go=cost_to_go,
         )
+
+    def within(self, policy: Policy, guess: FloatArray | None = None) -> bool:
+        """Tell whether a policy surely keeps every budget, its worth aside."""
+        if self.models:
+            return self.keeps(self._judge_family(policy))
+        build = operators_of(self.cmdp, policy, self.sets)
+        costs = start_mean(self.cmdp, self._cost_to_go(policy, build, guess), "max")
+        return bool((costs <= self.cmdp.budget).all())
+
+    def _cost_to_go(
+        self, policy: Policy | MemoryPolicy, build: Build, guess: FloatArray | None
+    ) -> FloatArray:
+        """Return upper bounds on the worst-case costs from every state, ``(K, S)``."""
+        begin = guess if isinstance(policy, Policy) else None
+        points = [
+            robust_policy_value(
+                build(channel, "max"),
+                precision=self.precision,
+                guess=None if begin is None else begin[k],
+            )
+            for k, channel in enumerate(self.cmdp.cost)
+        ]
+        bounds = np.array([np.maximum(point.upper, 0.0) for point in points])
+        return per_state(policy, bounds, "max")
 
     def _judge_family(self, policy: Policy | MemoryPolicy) -> Judged:
         cmdp = self.cmdp

@@ -53,6 +53,7 @@ RobustForm: TypeAlias = Literal["inflation", "shrunk", "escape"]
 
 _FORMS = ("inflation", "shrunk", "escape")
 _SETTLED = 1e-9
+_QUIET = 6  # rounds without a better policy that end the search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +159,12 @@ def _inflate(search: Search, rounds: int) -> None:
     damping = 1.0
     last = np.inf
     reward, reward_max = judge.cmdp.reward, judge.cmdp.reward_max
+    best, quiet = search.best, 0
     for _ in range(rounds):
+        quiet = 0 if search.best is not best else quiet + 1
+        best = search.best
+        if quiet > _QUIET:
+            break
         if judge.objective == "worst" and search.best is not None:
             assert isinstance(search.best.policy, Policy)
             reward = _deflated(judge, search.best.policy)

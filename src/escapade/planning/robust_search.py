@@ -150,19 +150,20 @@ class Search:
         own = occupancy(cmdp, policy, precision=precision)
         safe = occupancy(cmdp, anchor.policy, precision=precision)
         low, high = 0.0, 1.0  # share of the anchor: too little, enough
+        best: Policy | None = None
         for _ in range(_BISECTIONS):
             share = 0.5 * (low + high)
             mixed = policy_of_visits(
                 cmdp, (1.0 - share) * own + share * safe, anchor.policy
             )
-            judged = self.judge.judge(mixed, anchor.cost_to_go)
-            if self.judge.keeps(judged):
-                high = share
-                self._remember(judged)
+            if self.judge.within(mixed, anchor.cost_to_go):
+                high, best = share, mixed
             else:
                 low = share
-            if high - low < 1e-3 * high:
+            if high - low < 1e-2 * high:
                 break
+        if best is not None:
+            self._remember(self.judge.judge(best, anchor.cost_to_go))
 
     # -- refinement --------------------------------------------------------------------
 

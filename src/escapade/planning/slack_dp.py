@@ -32,10 +32,13 @@ from escapade.model.cmdp import CMDP
 from escapade.planning.base import Objective, check_limits
 from escapade.planning.promise_nodes import (
     Nodes,
+    NoPromise,
     PromiseGrid,
+    best_plan,
     memory_policy,
     open_grid,
     start_promises,
+    without,
 )
 from escapade.planning.robust_certificate import Judge
 from escapade.planning.solution import Solution, Status
@@ -100,8 +103,8 @@ class SlackDP:
         began = time.perf_counter()
         judge = Judge(problem, uncertainty, objective)
         grid = open_grid(judge, at_all_times=self.at_all_times)
-        if isinstance(grid, str):
-            return judge.infeasible(grid, solver="SlackDP", began=began)
+        if isinstance(grid, NoPromise):
+            return without(judge, grid, solver="SlackDP", began=began)
         plan = plan_slack(grid, self.points, self.max_iterations)
         policy = memory_policy(
             grid,
@@ -112,7 +115,7 @@ class SlackDP:
         relaxation = judge.relaxation(self.precision)
         stopped: Status | None = None if plan.converged else "iteration_limit"
         return judge.answer(
-            judge.judge(policy),
+            best_plan(grid, [policy]),
             upper=relaxation.upper,
             multipliers=relaxation.multipliers,
             iterations=plan.sweeps,
