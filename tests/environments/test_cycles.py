@@ -37,8 +37,8 @@ def by_the_rules(size, failure, toll=0.0):
             for cell in near:
                 P[s, a, number[cell]] += failure / len(near)
             if hit:
-                C[s, a] = 1.0 - failure
-                joint[s, a, number[g]] = 1.0 - failure
+                C[s, a] = P[s, a, number[g]] if toll else 1.0 - failure
+                joint[s, a, number[g]] = C[s, a]
             elif onward.get((x, y)) == meant:
                 R[s, a] = 1.0
                 C[s, a] = toll

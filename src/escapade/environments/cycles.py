@@ -20,9 +20,11 @@ the reward, nor what a failed action does.  What is settled here:
 The best policy walks round and round, and turns back to the boundary after a failure.
 It never hits a wall: no budget binds, and safety is a matter of learning only.
 
-In :func:`toll_cycle` each paid step is also charged ``toll`` on average.  Reward and
-cost then stand in one ratio along the boundary and nothing else earns, so the best
-value within budget ``d`` is ``d / toll`` as long as the unbounded walk would cost more.
+In :func:`toll_cycle` each paid step is also charged ``toll``, the same every time, and
+walking into a wall costs 1 whenever it ends in the cell it began in, by failure or not;
+so the state, the action and the next state settle every cost.  Reward and cost then
+stand in one ratio along the boundary and nothing else earns, so the best value within
+budget ``d`` is ``d / toll`` as long as the unbounded walk would cost more.
 """
 
 from __future__ import annotations
@@ -123,7 +125,7 @@ def toll_cycle(
     size
         Cells a side, at least 2.
     toll
-        Mean cost of a paid step.
+        Cost of a paid step.
     failure
         Probability τ that a move fails.
     discount, budget
@@ -151,7 +153,6 @@ def toll_cycle(
         optimum_source=(
             "budget / toll: rewards and tolls stand in one ratio" if binds else ""
         ),
-        cost_noise="bernoulli",
         cost_given_next=cost_given_next,
         told=partial(of_cycle, cmdp, cost_given_next, failure=failure, toll=True),
     )
@@ -168,10 +169,15 @@ def _walk(
     grid = Grid(size, size)
     targets, hits = grid.moves(5)
     along = _paid_steps(grid)
+    rows = _transitions(grid, targets, failure)
+    stays = rows[np.arange(grid.size * 5), targets.ravel()].reshape(targets.shape)
+    # with a toll, a wall costs whenever the step ends before it; without, not if the
+    # step failed and ended there by chance
+    at_wall = stays if toll else np.full(targets.shape, 1.0 - failure)
     cmdp = CMDP(
-        _transitions(grid, targets, failure),
+        rows,
         along.astype(np.float64),
-        np.where(hits, 1.0 - failure, np.where(along, toll, 0.0)),
+        np.where(hits, at_wall, np.where(along, toll, 0.0)),
         discount=discount,
         budget=budget,
         start=0,
@@ -180,12 +186,10 @@ def _walk(
         action_names=ACTION_NAMES,
         coordinates=grid.coordinates,
     )
-    # A wall that is hit costs 1 with probability 1 - failure, and then the step ends
-    # in its own cell, where a failed one may end too.
     pair = np.repeat(np.arange(cmdp.n_pairs), np.diff(cmdp.row_ptr))
     own = cmdp.successor == targets.ravel()[pair]
-    at_wall = np.where(own, (1.0 - failure) / cmdp.probability, 0.0)
-    given_next = np.where(hits.ravel()[pair], at_wall, cmdp.cost[0, pair])
+    ended = np.where(own, cmdp.cost[0, pair] / cmdp.probability, 0.0)
+    given_next = np.where(hits.ravel()[pair], ended, cmdp.cost[0, pair])
     given_next = np.minimum(given_next, 1.0)[np.newaxis]
     given_next.flags.writeable = False
     return cmdp, given_next

@@ -17,7 +17,7 @@ log is drawn from it with a fixed seed, as a careful operator would have recorde
 - meeting a wall costs 1 when the move does not fail, a move that fails may cost
   anything, and nothing else costs: so a free move costs at most .1 on average;
 - with a toll, steps along the place of a wall, or of a possible one, in the direction
-  of the walk may cost anything up to 1 as well;
+  of the walk may cost anything up to 1 as well, and not always the same;
 - the cells of the first row but the last are known: each of their actions has been
   taken 2,000 times.
 
@@ -184,12 +184,18 @@ def of_episodes(cmdp: CMDP, inner: CMDP, horizon: int) -> Knowledge:
 
 
 def recorded(
-    cmdp: CMDP, cost_given_next: FloatArray | None, states: IntArray, samples: int
+    cmdp: CMDP,
+    cost_given_next: FloatArray | None,
+    states: IntArray,
+    samples: int,
+    *,
+    varied: bool = True,
 ) -> Log:
     """Return ``samples`` steps of every action of these states, drawn from the truth.
 
-    Rewards are the means of the model; costs are 0 or their bound, with the mean that
-    the model gives them after the next state that was drawn.
+    Rewards are the means of the model.  Costs have the mean that the model gives them
+    after the next state that was drawn; they are 0 or their bound if ``varied``, else
+    that mean itself.
     """
     rng = np.random.default_rng(_SEED)
     chosen = np.isin(cmdp.pair_state, states)
@@ -203,7 +209,9 @@ def recorded(
     if cost_given_next is not None:
         mean = cost_given_next[:, entry]
     top = cmdp.cost_max[:, np.newaxis]
-    costs = np.where(rng.random(mean.shape) * top < mean, top, 0.0)
+    costs = mean
+    if varied:
+        costs = np.where(rng.random(mean.shape) * top < mean, top, 0.0)
     return Log(
         states=cmdp.pair_state[pairs],
         actions=cmdp.pair_action[pairs],
@@ -231,7 +239,7 @@ def of_cycle(
         cmdp,
         models=models,
         free=free,
-        log=recorded(cmdp, cost_given_next, known, _SAMPLES),
+        log=recorded(cmdp, cost_given_next, known, _SAMPLES, varied=not toll),
     )
 
 
