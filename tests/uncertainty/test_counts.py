@@ -72,6 +72,19 @@ def test_kt_is_the_formula_of_the_theory_layer(cmdp):
     assert pinsker.radius[2] == pytest.approx(np.sqrt(2 * budget[0] / 50))
 
 
+def test_bernstein_uses_the_variance_that_was_seen(cmdp):
+    """Maurer and Pontil's radius, for the 0s and 1s behind a count of 40 in 50."""
+    bounds = Interval.from_counts(COUNTS, bound="bernstein", delta=0.1, cmdp=cmdp)
+    outcomes = np.repeat([1.0, 0.0], [40, 10])
+    logarithm = np.log(4 * (1 + 3 + 1 + 1 + 1) / 0.1)
+    radius = np.sqrt(2 * outcomes.var(ddof=1) * logarithm / 50)
+    radius += 7 * logarithm / (3 * 49)
+    entry = bounds.row_ptr[2]
+    assert bounds.lower[entry] == pytest.approx(0.8 - radius)
+    ball = L1Ball.from_counts(COUNTS, bound="bernstein", delta=0.1, cmdp=cmdp)
+    assert ball.radius[2] == pytest.approx(2 * radius)
+
+
 def test_credible_intervals_are_quantiles_of_beta_marginals(cmdp):
     bounds = Interval.from_counts(
         COUNTS, bound="bayes", delta=0.1, cmdp=cmdp, prior=0.5

@@ -39,6 +39,13 @@ def test_an_infinite_radius_allows_every_row_on_the_support(cmdp):
     assert not ball.contains(np.array([0.4, 0.4, 1.0, 0.2, 0.8, 1.0]))[0]
 
 
+def test_a_radius_opens_the_support(cmdp):
+    mask = np.ones((2, 2, 2), dtype=bool)
+    closed = ep.uncertainty.KLBall(cmdp, 0.0, support=mask)
+    assert np.array_equal(closed.reachable, closed.nominal > 0)
+    assert ep.uncertainty.KLBall(cmdp, 1e-6, support=mask).reachable.all()
+
+
 def test_shrinking_an_infinite_radius(cmdp):
     ball = ep.uncertainty.KLBall(cmdp, np.inf)
     assert np.isinf(ball.shrink(0.5).radius).all()
