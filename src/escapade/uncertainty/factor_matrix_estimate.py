@@ -70,8 +70,8 @@ def estimate_factors(
     n_factors: int,
     *,
     seed: int = 0,
-    max_iterations: int = 2_000,
-    tolerance: float = 1e-8,
+    max_iterations: int = 500,
+    tolerance: float = 1e-6,
 ) -> FactorEstimate:
     """Approximate the kernel of a problem by mixtures of a few factors.
 
