@@ -66,11 +66,11 @@ from escapade.uncertainty.base import Sense, UncertaintySet
 from escapade.uncertainty.buffers import read_sense
 from escapade.uncertainty.rows import frozen, gather_rows
 
-__all__ = ["ActionModels"]
+__all__ = ["ActionModels", "Weighed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Weighed:
+class Weighed:
     """What was seen, one number a branch: evidence against it, its fit, its rate."""
 
     evidence: FloatArray
@@ -149,7 +149,7 @@ class ActionModels(BranchSet):
         self._own(
             statement,
             left,
-            _Weighed(
+            Weighed(
                 evidence=np.zeros(branches.size),
                 fit=np.zeros(branches.size),
                 rate=0.5 * (branches.low + branches.high),
@@ -158,11 +158,21 @@ class ActionModels(BranchSet):
             np.arange(statement.rows.n_rows),
         )
 
+    @classmethod
+    def restored(
+        cls, statement: Statement, left: BoolArray, weighed: Weighed
+    ) -> ActionModels:
+        """Return the set with these parts, such as those that a file holds."""
+        models = cls.__new__(cls)
+        everything = np.arange(statement.rows.n_rows)
+        models._own(statement, left, weighed, None, everything)
+        return models
+
     def _own(
         self,
         statement: Statement,
         left: BoolArray,
-        weighed: _Weighed,
+        weighed: Weighed,
         before: ActionModels | None,
         changed: IntArray,
     ) -> None:
@@ -197,7 +207,7 @@ class ActionModels(BranchSet):
         frozen(reachable)
 
     def _narrowed(
-        self, left: BoolArray, groups: IntArray, weighed: _Weighed, seen: IntArray
+        self, left: BoolArray, groups: IntArray, weighed: Weighed, seen: IntArray
     ) -> ActionModels:
         """Return the set with less left in some groups, and what follows from that."""
         statement = self._statement
@@ -213,6 +223,21 @@ class ActionModels(BranchSet):
         return narrowed
 
     # -- what is left ------------------------------------------------------------------
+
+    @property
+    def statement(self) -> Statement:
+        """What the expert said."""
+        return self._statement
+
+    @property
+    def left_in_groups(self) -> BoolArray:
+        """``(groups, kinds)``; which models and ways may still be true of a group."""
+        return self._left
+
+    @property
+    def weighed(self) -> Weighed:
+        """What was seen so far says of each branch."""
+        return self._weighed
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -329,7 +354,7 @@ class ActionModels(BranchSet):
         evidence[chosen] = np.logaddexp.reduce(against, axis=0) - math.log(len(against))
         fit, rate = self._weighed.fit.copy(), self._weighed.rate.copy()
         fit[chosen], rate[chosen] = fresh.log_fit, fresh.rate
-        weighed = _Weighed(evidence=evidence, fit=fit, rate=rate)
+        weighed = Weighed(evidence=evidence, fit=fit, rate=rate)
 
         watched = np.unique(statement.groups.of[seen])
         limit = np.where(statement.contested[watched], statement.threshold, np.inf)
@@ -404,7 +429,7 @@ class ActionModels(BranchSet):
         return same
 
     def _apply(
-        self, groups: IntArray, out: BoolArray, weighed: _Weighed, seen: IntArray
+        self, groups: IntArray, out: BoolArray, weighed: Weighed, seen: IntArray
     ) -> ActionModels:
         left = self._left.copy()
         left[groups] &= ~out
