@@ -210,18 +210,36 @@ def lp_of_ball_in_box(ball, box, pair, v, sign):
 
 @settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), sense=st.sampled_from(SENSES))
-def test_unlike_parts_bound_what_they_have_in_common(seed, sense):
+def test_a_ball_cut_by_bounds_is_exact(seed, sense):
     cmdp = problem(seed)
     rng = np.random.default_rng(seed)
     ball = L1Ball(cmdp, 0.5)
-    box = Interval(cmdp, rng.random(10))
+    box = Interval(cmdp, rng.random(10) * 0.4)
+    both = Intersection(ball, box)
+    assert both.exact
+    v = rng.normal(size=5)
+    sign = 1.0 if sense == "max" else -1.0
+    found = sign * both.worst(v, sense=sense)
+    exact = [sign * lp_of_ball_in_box(ball, box, p, v, sign) for p in range(10)]
+    np.testing.assert_allclose(found, exact, atol=1e-9)
+    kernel = both.worst_kernel(v, sense=sense)
+    assert both.contains(kernel).all()
+    assert ball.contains(kernel).all()
+    assert box.contains(kernel).all()
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10_000), sense=st.sampled_from(SENSES))
+def test_unlike_parts_bound_what_they_have_in_common(seed, sense):
+    cmdp = problem(seed)
+    rng = np.random.default_rng(seed)
+    ball = KLBall(cmdp, 0.2)
+    box = Interval(cmdp, rng.random(10) * 0.4)
     both = Intersection(ball, box)
     assert not both.exact
     v = rng.normal(size=5)
     sign = 1.0 if sense == "max" else -1.0
     found = sign * both.worst(v, sense=sense)
-    exact = [sign * lp_of_ball_in_box(ball, box, p, v, sign) for p in range(10)]
-    assert (found >= np.array(exact) - 1e-9).all()
     for part in (ball, box):
         assert (found <= sign * part.worst(v, sense=sense) + 1e-12).all()
     kernel = both.worst_kernel(v, sense=sense)

@@ -5,9 +5,10 @@ been seen so far, now and earlier.  The most that ``P · v`` can be on their int
 is at most the least of the separate maxima.  That bound is what planning uses where the
 sets are unlike; robust answers stay valid, and are only wider than they need be.
 
-It is exact where what the parts are allows it: intervals intersect in an interval;
-action models and intervals in boxes and lines; action models that evidence narrowed, in
-what is left; and what only says which successors are possible cuts the others' rows.
+It is exact where what the parts are allows it: intervals intersect in an interval,
+which cuts an L1 ball exactly; action models and intervals in boxes and lines; action
+models that evidence narrowed, in what is left; and what only says which successors are
+possible cuts the others' rows.
 Parts are merged in these ways before anything else (see
 :mod:`escapade.uncertainty.intersection_merge`).
 """
@@ -23,10 +24,12 @@ from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 from escapade.uncertainty.action_models_branches import BranchSet
 from escapade.uncertainty.action_models_restricted import rows_of_keys
 from escapade.uncertainty.base import Sense, UncertaintySet
+from escapade.uncertainty.boxed_ball import BoxedBall
 from escapade.uncertainty.buffers import read_buffers, read_sense, read_values
 from escapade.uncertainty.intersection_boxes import BoxedBranches
 from escapade.uncertainty.intersection_merge import keys_of, merged
 from escapade.uncertainty.interval import Interval
+from escapade.uncertainty.l1_ball import L1Ball
 from escapade.uncertainty.read_only import ReadOnly
 from escapade.uncertainty.rows import Rows, frozen, gather_rows
 
@@ -343,10 +346,16 @@ class Intersection(ReadOnly):
 
 
 def _boxed(parts: list[UncertaintySet]) -> list[UncertaintySet]:
-    """Return the parts with action models and an interval taken together."""
-    models = [p for p in parts if isinstance(p, BranchSet)]
+    """Return the parts with an interval and what it can cut taken together."""
     boxes = [p for p in parts if isinstance(p, Interval)]
-    others = [p for p in parts if not isinstance(p, BranchSet | Interval)]
-    if len(models) != 1 or len(boxes) != 1:
+    if len(boxes) != 1:
         return parts
-    return [BoxedBranches(models[0], boxes[0]), *others]
+    models = [p for p in parts if isinstance(p, BranchSet)]
+    if len(models) == 1:
+        others = [p for p in parts if not isinstance(p, BranchSet | Interval)]
+        return [BoxedBranches(models[0], boxes[0]), *others]
+    balls = [p for p in parts if isinstance(p, L1Ball)]
+    if models or not balls:
+        return parts
+    cut = [BoxedBall(ball, boxes[0]) for ball in balls]
+    return [*cut, *(p for p in parts if not isinstance(p, L1Ball | Interval))]
