@@ -11,7 +11,16 @@ import pytest
 
 from escapade.errors import InvalidInputError, SolverError
 from escapade.model import CMDP, Policy, evaluate, occupancy
-from escapade.planning import ColumnGeneration, DualLP, OccupationLP
+from escapade.planning import (
+    ColumnGeneration,
+    DualLP,
+    LagrangianRobustDP,
+    OccupationLP,
+    PolicyGradient,
+    PromiseDP,
+    RobustLP,
+    SlackDP,
+)
 from escapade.testing import (
     Instance,
     check_solution,
@@ -96,6 +105,25 @@ def test_a_reference_that_does_not_balance_is_no_reference(monkeypatch):
 @pytest.mark.parametrize("solver", [OccupationLP(), DualLP(), ColumnGeneration()])
 def test_solvers_of_this_library_conform(solver):
     check_solver(solver)
+
+
+ONE_BUDGET = [instance for instance in instances() if instance.cmdp.n_costs == 1]
+
+
+@pytest.mark.parametrize("solver", [SlackDP(), PromiseDP()])
+def test_robust_solvers_of_one_budget_conform(solver):
+    check_solver(solver, on=ONE_BUDGET)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", [RobustLP(), LagrangianRobustDP()])
+def test_robust_solvers_of_many_budgets_conform(solver):
+    check_solver(solver)
+
+
+@pytest.mark.slow
+def test_the_policy_gradient_conforms():
+    check_solver(PolicyGradient(), on=[BINDS, OUT_OF_REACH, instances()[-1]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

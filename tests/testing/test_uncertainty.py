@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from escapade.model import CMDP
 from escapade.testing import check_uncertainty_set, cmdps
-from escapade.uncertainty import L1Ball
+from escapade.uncertainty import Intersection, Interval, KLBall, L1Ball, Models
 
 
 def model():
@@ -27,6 +27,29 @@ def model():
 @given(cmdp=cmdps())
 def test_true_sets_pass(radius, cmdp):
     check_uncertainty_set(L1Ball(cmdp, radius=radius), cmdp, draws=4)
+
+
+def mixed(cmdp, share):
+    """The transitions with some of their mass spread evenly."""
+    rows = cmdp.transition_matrix.toarray()
+    return (1.0 - share) * rows + share * (rows > 0) / (rows > 0).sum(axis=1)[:, None]
+
+
+SETS = {
+    "Interval": lambda m: Interval(m, radius=0.1),
+    "KLBall": lambda m: KLBall(m, radius=0.05),
+    "Models": lambda m: Models(m, [mixed(m, 0.0), mixed(m, 0.2), mixed(m, 0.7)]),
+    "Intersection": lambda m: Intersection(
+        L1Ball(m, radius=0.2), Interval(m, radius=0.08)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SETS)
+@settings(max_examples=5)
+@given(cmdp=cmdps(max_states=4))
+def test_every_kind_of_set_conforms(kind, cmdp):
+    check_uncertainty_set(SETS[kind](cmdp), cmdp, draws=3)
 
 
 class Spoilt:
