@@ -341,10 +341,10 @@ def test_evidence_that_makes_no_sense_is_refused(arguments, message):
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", ["any", "uniform"])
 def test_a_true_model_is_ruled_out_with_at_most_the_stated_probability(law):
-    """Looked at 8 times in 400 visits, in 400 lives, where the stated error is .04.
+    """Looked at 8 times in 400 visits, in 250 lives, where the stated error is .04.
 
     Kernel and costs sit where the models are hardest to tell apart.  If the true
-    probability were .04, more than 29 errors would have probability below 10⁻³.
+    probability were .04, more than 21 errors would have probability below 10⁻³.
     """
     rng = np.random.default_rng(20)
     share = 0.04
@@ -359,7 +359,7 @@ def test_a_true_model_is_ruled_out_with_at_most_the_stated_probability(law):
         row[at.index(2)] += 0.6
     mean = 0.4  # every miss costs
     looks = np.unique(np.geomspace(2, 400, 8).astype(int))
-    lives, errors = 400, 0
+    lives, errors = 250, 0
     for _ in range(lives):
         landed = rng.choice(row.size, size=400, p=row)
         paid = rng.random(400) < mean
