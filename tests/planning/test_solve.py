@@ -42,6 +42,22 @@ def test_large_problems_go_to_column_generation() -> None:
     assert other.value == pytest.approx(answer.value, rel=1e-7)
 
 
+def test_sets_go_to_a_robust_solver(monkeypatch, problem) -> None:
+    cmdp = problem(0, n_costs=1)
+    cmdp = cmdp.replace(budget=1.5 * cmdp.budget)
+    sets = ep.uncertainty.L1Ball(cmdp, radius=0.05)
+    for objective in ("nominal", "worst"):
+        answer = ep.solve(cmdp, uncertainty=sets, objective=objective)
+        assert answer.solver == "RobustLP"
+        assert answer.message.startswith("RobustLP was chosen: an uncertainty set")
+        bounds = ep.planning.robust_evaluate(cmdp, answer.policy, sets)
+        assert bounds.start_costs_upper <= cmdp.budget + 1e-8
+    monkeypatch.setitem(ep.solve.__globals__, "_PAIRS_TO_REFINE", 1)
+    answer = ep.solve(cmdp, uncertainty=sets)
+    assert "the policy is not refined" in answer.message
+    assert answer.is_feasible
+
+
 def test_a_solver_may_be_of_ones_own(problem) -> None:
     class Lazy:
         robust: ClassVar[bool] = False

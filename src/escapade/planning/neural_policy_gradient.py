@@ -179,7 +179,7 @@ class _Network:
         self.adam.zero_grad()
         with self._one_thread():
             surrogate = (self.torch.from_numpy(score) * self.log_weights()).sum()
-            surrogate.backward()
+            self.torch.autograd.backward(surrogate)
             self.adam.step()
 
     @contextmanager

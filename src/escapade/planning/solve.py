@@ -5,6 +5,10 @@ few pairs for their number of budgets go to
 :class:`~escapade.planning.occupation_lp.OccupationLP`, a single linear program; beyond
 that :class:`~escapade.planning.column_generation.ColumnGeneration`, whose work grows
 like that of ordinary dynamic programming, is faster by far.
+
+With an uncertainty set :class:`~escapade.planning.robust_lp.RobustLP` is taken: it
+serves any number of budgets and returns a stationary policy, which anything can
+execute.  Its last refinement is left out where that would take long.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from escapade.model.cmdp import CMDP
 from escapade.planning.base import Objective, RobustSolver, Solver, check_robust
 from escapade.planning.column_generation import ColumnGeneration
 from escapade.planning.occupation_lp import OccupationLP
+from escapade.planning.robust_lp import RobustLP
 from escapade.planning.solution import Solution
 from escapade.uncertainty.base import UncertaintySet
 
@@ -24,6 +29,9 @@ __all__ = ["Objective", "solve"]
 
 _PAIRS_A_BUDGET = 400
 """Up to so many pairs for each budget the linear program is as quick as any."""
+
+_PAIRS_TO_REFINE = 5_000
+"""Up to so many pairs a robust policy is refined to a local optimum by default."""
 
 
 def solve(
@@ -40,10 +48,12 @@ def solve(
     problem
         The problem.
     solver
-        How to solve it; chosen by size and number of budgets when not given.
+        How to solve it; when not given, chosen by size, number of budgets and whether
+        there is a set.
     uncertainty
         Where the true transitions may lie.  The budgets are then kept whichever they
-        are; robust solvers need one, exact solvers refuse it.
+        are; robust solvers need one (policy gradients can do without), exact solvers
+        refuse it.
     objective
         What a robust solver maximises: the reward under the nominal transitions, or
         under the worst.
@@ -67,10 +77,9 @@ def solve(
     'infeasible'
     """
     check_robust(problem, uncertainty, objective)
-    if solver is None and uncertainty is not None:
-        raise refusal("solver", "a robust solver with an uncertainty set", None)
     if solver is None:
-        solver, reason = _choose(problem)
+        chosen = _choose(problem) if uncertainty is None else _choose_robust(problem)
+        solver, reason = chosen
         answer = _run(problem, solver, uncertainty, objective)
         return replace(answer, message=f"{reason} {answer.message}")
     return _run(problem, solver, uncertainty, objective)
@@ -86,6 +95,21 @@ def _choose(problem: CMDP) -> tuple[Solver, str]:
         ColumnGeneration(),
         f"ColumnGeneration was chosen: {size} are solved sooner by dynamic programming "
         f"than by a linear program.",
+    )
+
+
+def _choose_robust(problem: CMDP) -> tuple[RobustSolver, str]:
+    """Return a solver for a problem with a set, and why it was taken."""
+    reason = (
+        "RobustLP was chosen: an uncertainty set was given, and a stationary policy "
+        "suits every use"
+    )
+    if problem.n_pairs <= _PAIRS_TO_REFINE:
+        return RobustLP(), f"{reason}."
+    return (
+        RobustLP(refine=False),
+        f"{reason}; the policy is not refined, as {problem.n_pairs} pairs are many "
+        f"(RobustLP(refine=True) does).",
     )
 
 
