@@ -56,6 +56,26 @@ def test_the_truth_is_among_what_is_possible(world, at_birth):
     assert (world.cmdp.cost[0] <= high).all()
 
 
+def test_staying_may_cost_where_it_is_not_known_to_be_free(world):
+    x, y = world.cmdp.coordinates.T
+    known = np.repeat(((y == 1) & (x <= 9))[:, None], 5, axis=1)
+    walls = unknown_walls(
+        world.cmdp, MOVES, apart=5, stay_cost=(0.0, np.where(known, 0.0, 1.0))
+    )
+    walls = walls.establish("south", y == 1).rule_out("south", y > 1)
+    walls = walls.establish("west", x == 1).rule_out("west", x > 1)
+    low, high = (bound.reshape(100, 5) for bound in walls.cost_bounds())
+    np.testing.assert_array_equal(high[:, STAY], np.where(known[:, STAY], 0.0, 1.0))
+    assert not low[:, STAY].any()
+    # then the way back from the corner is to (9, 1), and to stay there
+    plan = ep.fallback(world.cmdp, walls, cost=np.ones((1, walls.n_pairs)))
+    actions = plan.policy.probabilities.argmax(axis=1)
+    assert actions[cell(10, 1)] == WEST
+    assert actions[cell(9, 1)] == STAY
+    assert plan.cost_to_go[0, cell(9, 1)] == pytest.approx(0.0, abs=1e-9)
+    assert 0.1 < plan.cost_to_go[0, cell(10, 1)] < 1.0
+
+
 def test_walls_may_stand_only_five_steps_from_the_opposite_wall(at_birth):
     for x in range(1, 11):
         found = at_birth.active_at(cell(x, 3))

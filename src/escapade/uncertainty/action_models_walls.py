@@ -53,6 +53,7 @@ def unknown_walls(
     law: Literal["uniform", "any"] = "any",
     hit_cost: float = 1.0,
     missed_cost: Range | None = None,
+    stay_cost: Range = 0.0,
     error: float = 0.0,
     cost_max: ArrayLike | None = None,
 ) -> ActionModels:
@@ -83,6 +84,9 @@ def unknown_walls(
     hit_cost, missed_cost
         Mean cost of a hit, and of a move that fails: anything from 0 to that of a hit
         by default, as a move that fails may hit a wall.
+    stay_cost
+        Mean cost of an action that does not move, such as ``(0.0, 1.0)`` where that is
+        not known to be free.
     error
         Probability with which a true model may ever be ruled out by mistake.
     cost_max
@@ -111,8 +115,15 @@ def unknown_walls(
 
     ahead = _cells_ahead(places, steps)
     own = np.arange(spaces.n_states)[:, np.newaxis]
-    models = {"free": ActionModel(typical=ahead, cost=0.0, missed_cost=missed)}
     still = ~np.any(steps, axis=1)
+    staying = stay_cost if isinstance(stay_cost, tuple) else (stay_cost, stay_cost)
+    least, most = (
+        read_pair_numbers("stay_cost", end, spaces) * still[spaces.pair_action]
+        for end in staying
+    )
+    models = {
+        "free": ActionModel(typical=ahead, cost=(least, most), missed_cost=missed)
+    }
     directions = np.flatnonzero(~still)
     for action in directions:
         stopped = np.full(ahead.shape, -1, dtype=np.int64)
