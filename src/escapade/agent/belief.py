@@ -106,29 +106,26 @@ class Belief:
             cost_exact=knowledge.exact_costs,
         )
         self._nominal: FloatArray = np.empty(knowledge.successor.size)
-        self._read_log()
+        self._read_records()
         self.update(everything)
 
     # -- evidence ------------------------------------------------------------------
 
-    def _read_log(self) -> None:
-        knowledge = self.knowledge
-        log = knowledge.log
-        if log is None:
-            return
-        row = self.evidence.record_all(
-            knowledge.pairs_of(log.states, log.actions),
-            log.next_states,
-            log.rewards,
-            log.costs,
-        )
-        if row >= 0:
-            raise refusal(
-                "log",
-                f"successors that are possible after state {log.states[row]}, action "
-                f"{log.actions[row]}",
-                f"state {log.next_states[row]}",
-                f"row {row}",
+    def _read_records(self) -> None:
+        """Count what was recorded before birth; knowledge has checked it."""
+        knowledge, evidence = self.knowledge, self.evidence
+        log, tally = knowledge.log, knowledge.tally
+        if log is not None:
+            pairs = knowledge.pairs_of(log.states, log.actions)
+            evidence.record_all(pairs, log.next_states, log.rewards, log.costs)
+        if tally is not None:
+            evidence.add(
+                tally.row_ptr,
+                tally.successor,
+                tally.visits,
+                tally.rewards,
+                tally.costs,
+                tally.cost_steps,
             )
 
     def update(self, pairs: IntArray) -> None:

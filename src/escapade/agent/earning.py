@@ -36,7 +36,13 @@ _MOST_NODES = 400_000
 _PRECISION = 0.01
 _ROUNDS = 60
 _BETWEEN = 9
-_PATIENCE = 0.4
+_ENOUGH = 5
+"""Equal samples after which a cost is taken to be always the same, in plans."""
+
+_DOUBT = 0.5
+"""What a cost that varies is thought to add, as a share of its bound, to one sample."""
+
+_PATIENCE = 0.8
 """How much slower rewards lose weight here than they do by the discount.
 
 A promise that is not used grows as fast as rewards lose weight, so when to use it makes
@@ -148,6 +154,7 @@ class Earner:
             self._by_level = np.zeros(shape)
         pairs = np.zeros(shape, dtype=np.int64)
         pairs[:] = ledger.fallback[:, np.newaxis]
+        cost, steady = _foreseen(belief)
         step = float(ledger.cap[0]) / (_LEVELS - 1)
         self.sweeps = earn(
             ledger,
@@ -157,8 +164,8 @@ class Earner:
             belief.knowledge.successor,
             belief.nominal,
             model.reward,
-            belief.cost_upper[0],
-            belief.knowledge.exact_costs | (belief.cost_upper[0] == 0.0),
+            cost,
+            steady,
             1.0 - _PATIENCE * (1.0 - model.discount),
             step,
             _PRECISION * model.reward_max,
@@ -169,6 +176,23 @@ class Earner:
             pairs,
         )
         return step * np.arange(_LEVELS), pairs
+
+
+def _foreseen(belief: Belief) -> tuple[FloatArray, BoolArray]:
+    """Return the costs of channel 0 to plan with, and which of them never vary.
+
+    Costs that vary are taken to be two standard errors above their mean, and more where
+    little was seen: a pair must not look cheap for want of having been tried.
+    """
+    evidence, knowledge = belief.evidence, belief.knowledge
+    n = evidence.cost_count
+    most, bound = float(knowledge.cost_max[0]), belief.cost_upper[0]
+    variance = evidence.cost_variance()[0]
+    steady = (n >= _ENOUGH) & (variance == 0.0)
+    steady |= knowledge.exact_costs | (bound == belief.confidence.cost_lower[0])
+    error = 2.0 * np.sqrt(np.nan_to_num(variance) / np.maximum(n, 1))
+    foreseen = belief.mean_cost()[0] + error + _DOUBT * most / (n + 1)
+    return np.where(steady, belief.mean_cost()[0], np.minimum(foreseen, bound)), steady
 
 
 def _restricted(model: CMDP, usable: BoolArray, safety: Safety) -> dict[str, object]:

@@ -60,6 +60,7 @@ def record(
     reward_sum: FloatArray,
     cost_count: IntArray,
     cost_sum: FloatArray,
+    cost_square: FloatArray,
     pair: int,
     next_state: int,
     reward: float,
@@ -69,7 +70,8 @@ def record(
     """Count one step; False, and nothing counted, if the successor is impossible.
 
     ``visits``: ``[entries]``, ``pair_visits``, ``reward_sum``, ``cost_count``:
-    ``[pairs]``, ``cost_sum``: ``[K, pairs]``, ``cost``: ``[K]``.
+    ``[pairs]``, ``cost_sum``, ``cost_square``: ``[K, pairs]``, ``cost``:
+    ``[K]``.
     """
     entry = find_entry(row_ptr, successor, pair, next_state)
     if entry < 0:
@@ -81,6 +83,7 @@ def record(
         cost_count[pair] += 1
         for k in range(cost.size):
             cost_sum[k, pair] += cost[k]
+            cost_square[k, pair] += cost[k] * cost[k]
     return True
 
 
@@ -93,6 +96,7 @@ def record_all(
     reward_sum: FloatArray,
     cost_count: IntArray,
     cost_sum: FloatArray,
+    cost_square: FloatArray,
     pairs: IntArray,
     next_states: IntArray,
     rewards: FloatArray,
@@ -112,6 +116,7 @@ def record_all(
             reward_sum,
             cost_count,
             cost_sum,
+            cost_square,
             pairs[i],
             next_states[i],
             rewards[i],

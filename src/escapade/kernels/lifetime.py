@@ -70,6 +70,7 @@ class Counts(NamedTuple):
     reward_sum: FloatArray
     cost_count: IntArray
     cost_sum: FloatArray
+    cost_square: FloatArray
     changed: BoolArray
     wish: FloatArray
 
@@ -161,6 +162,7 @@ def live(
             counts.reward_sum,
             counts.cost_count,
             counts.cost_sum,
+            counts.cost_square,
             pair,
             next_state,
             reward,

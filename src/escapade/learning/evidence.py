@@ -14,6 +14,8 @@ from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["Evidence"]
 
+_ROUNDING = 1e-9
+
 
 class Evidence:
     """Counts over the possible successors of every pair; they only grow.
@@ -33,12 +35,13 @@ class Evidence:
         ``[pairs]``; how often each pair was.
     reward_sum
         ``[pairs]``.
-    cost_sum, cost_count
+    cost_sum, cost_square, cost_count
         ``[K, pairs]`` and ``[pairs]``; steps whose cost is not known are left out.
     """
 
     __slots__ = (
         "cost_count",
+        "cost_square",
         "cost_sum",
         "pair_visits",
         "reward_sum",
@@ -56,6 +59,7 @@ class Evidence:
         self.reward_sum: FloatArray = np.zeros(n_pairs)
         self.cost_count: IntArray = np.zeros(n_pairs, dtype=np.int64)
         self.cost_sum: FloatArray = np.zeros((n_costs, n_pairs))
+        self.cost_square: FloatArray = np.zeros((n_costs, n_pairs))
 
     @property
     def n_pairs(self) -> int:
@@ -79,6 +83,7 @@ class Evidence:
                 self.reward_sum,
                 self.cost_count,
                 self.cost_sum,
+                self.cost_square,
                 pair,
                 next_state,
                 reward,
@@ -107,6 +112,7 @@ class Evidence:
                 self.reward_sum,
                 self.cost_count,
                 self.cost_sum,
+                self.cost_square,
                 pairs,
                 next_states,
                 rewards,
@@ -114,6 +120,32 @@ class Evidence:
                 ~np.isnan(costs).any(axis=1),
             )
         )
+
+    def add(
+        self,
+        row_ptr: IntArray,
+        successor: IntArray,
+        visits: IntArray,
+        rewards: FloatArray,
+        costs: FloatArray,
+        cost_steps: IntArray,
+    ) -> None:
+        """Add counts: rows of successors, all possible, and sums for each pair."""
+        n_states = int(max(self.successor.max(), successor.max(initial=0))) + 1
+        keys, wanted = (
+            np.repeat(np.arange(self.n_pairs), np.diff(pointers)) * n_states + states
+            for pointers, states in (
+                (self.row_ptr, self.successor),
+                (row_ptr, successor),
+            )
+        )
+        np.add.at(self.visits, np.searchsorted(keys, wanted), visits)
+        steps = np.zeros(self.n_pairs, dtype=np.int64)
+        np.add.at(steps, np.repeat(np.arange(self.n_pairs), np.diff(row_ptr)), visits)
+        self.pair_visits += steps
+        self.reward_sum += rewards
+        self.cost_sum += costs
+        self.cost_count += cost_steps
 
     def frequencies(self) -> FloatArray:
         """Return the share of each entry among the visits of its pair; NaN if none."""
@@ -138,3 +170,16 @@ class Evidence:
             self.cost_sum, n, out=np.full(self.cost_sum.shape, np.nan), where=n > 0
         )
         return mean
+
+    def cost_variance(self) -> FloatArray:
+        """Return the variance of the costs seen at each pair; NaN if there were none.
+
+        ``[K, pairs]``, and exactly 0 where all samples of a pair were equal but for
+        rounding.
+        """
+        n = np.maximum(self.cost_count, 1)
+        square = self.cost_square / n
+        variance = square - (self.cost_sum / n) ** 2
+        variance[variance <= _ROUNDING * square] = 0.0
+        variance[:, self.cost_count == 0] = np.nan
+        return variance

@@ -208,6 +208,7 @@ def _counts(agent: E4) -> Counts:
         reward_sum=evidence.reward_sum,
         cost_count=evidence.cost_count,
         cost_sum=evidence.cost_sum,
+        cost_square=evidence.cost_square,
         changed=agent.changed,
         wish=agent.wish,
     )
