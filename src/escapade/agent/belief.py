@@ -19,6 +19,9 @@ nothing to rule out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
+
 import numpy as np
 
 from escapade.agent.given import Given
@@ -51,6 +54,8 @@ _UP = 1.0 + 1e-12
 """More than rounding can do in a worst case."""
 
 
+_COUNTED = ("visits", "pair_visits", "reward_sum", "cost_sum", "cost_count")
+_BOUNDED = tuple(field.name for field in fields(Bounds))
 _NO_CHARGE: FloatArray = np.empty((0, 0))
 
 _CONTRADICTION = 1e-9
@@ -142,9 +147,7 @@ class Belief:
             pairs = np.union1d(pairs, moved)
         self.confidence.refresh(pairs)
         self._refresh_nominal(pairs)
-        self._sets: UncertaintySet | None = None
-        self._tied: list[list[UncertaintySet] | None]
-        self._tied = [None] * self.knowledge.n_costs
+        self._forget_derived()
 
     def _narrow(self, pairs: IntArray) -> None:
         """Narrow bounds on entries and means to what was given, and is left of it."""
@@ -177,6 +180,37 @@ class Belief:
                     f"{upper[place]:g}"
                 )
             np.minimum(lower, upper, out=lower)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return all that life has changed, as copies of arrays by name."""
+        arrays = {
+            **{f"evidence.{n}": getattr(self.evidence, n) for n in _COUNTED},
+            **{f"bounds.{n}": getattr(self._bounds, n) for n in _BOUNDED},
+            **self.given.state(),
+            "nominal": self._nominal,
+        }
+        return {name: np.array(array) for name, array in arrays.items()}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go back, bit for bit, to what :meth:`state` returned.
+
+        This must be a belief that was born of the same knowledge and ``delta``.
+        """
+        for name in _COUNTED:
+            _refill(getattr(self.evidence, name), arrays, f"evidence.{name}")
+        for name in _BOUNDED:
+            _refill(getattr(self._bounds, name), arrays, f"bounds.{name}")
+        self.given.restore(arrays)
+        nominal = np.empty(self.knowledge.successor.size)
+        _refill(nominal, arrays, "nominal")
+        nominal.flags.writeable = False
+        self._nominal = nominal
+        self._forget_derived()
+
+    def _forget_derived(self) -> None:
+        self._sets: UncertaintySet | None = None
+        self._tied: list[list[UncertaintySet] | None]
+        self._tied = [None] * self.knowledge.n_costs
 
     # -- sets ----------------------------------------------------------------------
 
@@ -368,3 +402,15 @@ class Belief:
             action_names=knowledge.action_names,
             coordinates=knowledge.coordinates,
         )
+
+
+def _refill(target: np.ndarray, arrays: Mapping[str, np.ndarray], name: str) -> None:
+    """Copy an array into one of the same shape and kind, or refuse it."""
+    array = arrays.get(name)
+    if array is None or array.shape != target.shape or array.dtype != target.dtype:
+        raise refusal(
+            "state",
+            f"{name} of {target.dtype}, shape {target.shape}",
+            "none" if array is None else f"{array.dtype}, shape {array.shape}",
+        )
+    target[...] = array

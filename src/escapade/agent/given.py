@@ -8,6 +8,9 @@ on to the bounds of the belief.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from escapade.kernels.belief import bound_by_branches
@@ -15,12 +18,14 @@ from escapade.knowledge.knowledge import Knowledge
 from escapade.learning.confidence import Bounds
 from escapade.learning.evidence import Evidence
 from escapade.typing import BoolArray, FloatArray, IntArray
-from escapade.uncertainty.action_models import ActionModels
+from escapade.uncertainty.action_models import ActionModels, Weighed
 from escapade.uncertainty.base import UncertaintySet
 from escapade.uncertainty.intersection import Intersection
 from escapade.uncertainty.interval import Interval
 
 __all__ = ["Given"]
+
+_WEIGHED = ("evidence", "fit", "rate")
 
 _UP = 1.0 + 1e-12
 """More than rounding can do to a mean."""
@@ -170,6 +175,33 @@ class Given:
         if part.ties_rewards:
             least, most = part.reward_bounds()
             _narrow(bounds.reward_lower, bounds.reward_upper, least, most)
+
+    # -- files -------------------------------------------------------------------------
+
+    def state(self) -> dict[str, FloatArray | BoolArray]:
+        """Return what has been ruled out, and why, as arrays by name."""
+        arrays: dict[str, FloatArray | BoolArray] = {}
+        for i, part in enumerate(self.parts):
+            if isinstance(part, ActionModels):
+                arrays[f"models.{i}.left"] = part.left_in_groups
+                for name in _WEIGHED:
+                    arrays[f"models.{i}.{name}"] = getattr(part.weighed, name)
+        return arrays
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Go back to what :meth:`state` returned, over the same knowledge."""
+        for i, part in enumerate(self.parts):
+            if isinstance(part, ActionModels):
+                self.parts[i] = ActionModels.restored(
+                    part.statement,
+                    np.array(arrays[f"models.{i}.left"]),
+                    Weighed(
+                        **{
+                            name: np.array(arrays[f"models.{i}.{name}"])
+                            for name in _WEIGHED
+                        }
+                    ),
+                )
 
 
 def _contested(part: UncertaintySet) -> BoolArray:

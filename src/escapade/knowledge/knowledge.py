@@ -10,7 +10,7 @@ an assumption that the promise then rests on:
 - ``rewards``, ``costs``: means that are known; ``cost_bounds``, bounds on those that
   are not; ``free``, pairs that are known to cost nothing;
 - ``exact_rewards``, ``exact_costs``: that a sample is the mean;
-- ``log``: steps that were recorded before.
+- ``log``, ``counts``: steps that were recorded before, one by one or summed up.
 
 The true model is not among them, and cannot be.
 """
@@ -18,13 +18,27 @@ The true model is not among them, and cannot be.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from escapade.errors import refusal
+from escapade.knowledge.counts import Counts, Tally
 from escapade.knowledge.log import Log
+from escapade.knowledge.means import (
+    read_cost_max,
+    read_costs,
+    read_mask,
+    read_rewards,
+    read_states,
+)
+from escapade.knowledge.rows import (
+    read_known_rows,
+    read_models,
+    read_support,
+    row_bounds,
+)
 from escapade.model.arguments import (
     read_bound,
     read_budget,
@@ -36,14 +50,16 @@ from escapade.model.arguments import (
     read_numbers,
     read_start,
 )
-from escapade.model.layout import Pairs, read_array
-from escapade.typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
+from escapade.model.layout import Pairs
+from escapade.typing import ArrayLike, BoolArray, IntArray
 from escapade.uncertainty.base import UncertaintySet
+from escapade.uncertainty.rows import frozen
 
 __all__ = ["Knowledge"]
 
-_ROW_TOLERANCE = 1e-8
-_MOST_ENTRIES = 100_000_000
+
+_SAME = 1e-9
+"""By how much samples may differ that are said to be the same."""
 
 
 class Knowledge:
@@ -79,8 +95,8 @@ class Knowledge:
         Mask ``(S, A)`` of pairs that are known to cost nothing in any channel.
     exact_rewards, exact_costs
         Whether a sample is the mean: ``True``, or a mask ``(S, A)``.
-    log
-        Steps that were recorded before.
+    log, counts
+        Steps that were recorded before; where both are given they are different steps.
     known_states
         States that count as known from the start.  By default those whose every pair
         has an exact row, or as many recorded steps as the agent asks for.
@@ -121,6 +137,7 @@ class Knowledge:
         exact_rewards: ArrayLike = False,
         exact_costs: ArrayLike = False,
         log: Log | None = None,
+        counts: Counts | None = None,
         known_states: ArrayLike | None = None,
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
@@ -135,33 +152,47 @@ class Knowledge:
         self.n_actions = read_count("n_actions", n_actions, least=1)
         self.discount = read_discount(discount)
         size = np.atleast_1d(read_numbers("budget", budget)).size
-        self.budget = _frozen(read_budget(budget, size))
+        self.budget = frozen(read_budget(budget, size))
         self.reward_max = read_bound(
             "reward_max", read_number("reward_max", reward_max)
         )
-        self.cost_max = _read_cost_max(cost_max, size)
-        self.start = _frozen(read_start(start, self.n_states))
-        self.pairs = Pairs.from_mask(self._mask("available", available, default=True))
+        self.cost_max = read_cost_max(cost_max, size)
+        self.start = frozen(read_start(start, self.n_states))
+        grid = (self.n_states, self.n_actions)
+        self.pairs = Pairs.from_mask(
+            read_mask("available", available, grid, default=True)
+        )
         self.state_names = read_names("state_names", state_names, self.n_states)
         self.action_names = read_names("action_names", action_names, self.n_actions)
         self.coordinates = read_coordinates(coordinates, self.n_states)
-        self.models = models
-        exact = self._read_rows(known_rows)
-        self.row_ptr, self.successor = self._read_support(support, exact)
-        self.lower, self.upper = self._bounds(exact)
-        self.free = self._per_pair(self._mask("free", free))
-        self.exact_rewards = self._per_pair(self._mask("exact_rewards", exact_rewards))
-        self.exact_costs = self._per_pair(self._mask("exact_costs", exact_costs))
-        self._read_means(rewards, costs, cost_bounds)
-        self.known_states = self._read_known(known_states)
-        if log is not None:
-            log.check(
-                n_states=self.n_states,
-                n_actions=self.n_actions,
-                reward_max=self.reward_max,
-                cost_max=self.cost_max,
-            )
+        self.models = None if models is None else read_models(models, self.pairs)
+        exact = read_known_rows(known_rows, self.pairs)
+        self.row_ptr, self.successor = read_support(
+            support, exact, self.models, self.pairs
+        )
+        self.lower, self.upper = row_bounds(
+            exact, self.row_ptr, self.successor, self.n_states
+        )
+        self.free = self._per_pair("free", free)
+        self.exact_rewards = self._per_pair("exact_rewards", exact_rewards)
+        self.exact_costs = self._per_pair("exact_costs", exact_costs)
+        self.reward_lower, self.reward_upper = read_rewards(
+            rewards, self.reward_max, self.pairs
+        )
+        self.cost_lower, self.cost_upper = read_costs(
+            costs, cost_bounds, self.free, self.cost_max, self.pairs
+        )
+        self.known_states = read_states(known_states, self.n_states)
         self.log = log
+        if log is not None:
+            self._check_log(log)
+        self.counts = counts
+        self.tally: Tally | None = None
+        if counts is not None:
+            self.tally = counts.read(
+                self.pairs, reward_max=self.reward_max, cost_max=self.cost_max
+            )
+            self._check_tally(self.tally)
 
     # -- sizes -------------------------------------------------------------------------
 
@@ -202,11 +233,12 @@ class Knowledge:
         missing = found < 0
         if missing.any():
             row = int(np.argmax(missing))
+            place = f"row {row}" if self.log is None else self.log.place(row)
             raise refusal(
                 "log",
                 f"actions that are available in state {states[row]}",
                 f"action {actions[row]}",
-                f"row {row}",
+                place,
             )
         return found
 
@@ -216,6 +248,34 @@ class Knowledge:
         if unknown:
             raise refusal("replace", f"names among {sorted(self._given)}", unknown[0])
         return Knowledge(**{**self._given, **changes})
+
+    # -- files -------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all of it to a file: arrays and plain words, no pickle."""
+        from escapade.knowledge.files import save_knowledge
+
+        save_knowledge(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Knowledge:
+        """Read what :meth:`save` wrote, bit for bit.
+
+        Raises
+        ------
+        InvalidFileError
+            If the file is truncated, foreign, altered, or from a newer version.
+        """
+        from escapade.knowledge.files import load_knowledge
+
+        return load_knowledge(path)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of everything that is known; equal for equal knowledge."""
+        from escapade.knowledge.files import fingerprint_of
+
+        return fingerprint_of(self)
 
     def __repr__(self) -> str:
         k = self.n_costs
@@ -228,287 +288,108 @@ class Knowledge:
             text += f", {type(self.models).__name__}"
         if self.log is not None:
             text += f", {len(self.log)} steps recorded"
+        if self.tally is not None:
+            text += f", {int(self.tally.visits.sum())} steps counted"
         return text + ")"
 
     # -- reading -----------------------------------------------------------------------
 
-    def _mask(
-        self, argument: str, value: ArrayLike | None, *, default: bool = False
-    ) -> BoolArray:
-        shape = (self.n_states, self.n_actions)
-        if value is None:
-            return np.full(shape, default)
-        mask = read_array(argument, "a boolean, or a mask (S, A)", value)
-        if mask.dtype != np.bool_:
-            raise refusal(
-                argument, "a boolean, or a mask (S, A)", f"dtype {mask.dtype}"
-            )
-        if mask.shape not in ((), shape):
-            raise refusal(argument, f"shape {shape}", f"shape {mask.shape}")
-        return np.broadcast_to(mask, shape).copy()
-
-    def _per_pair(self, table: np.ndarray) -> Any:
-        picked = table[..., self.pairs.pair_state, self.pairs.pair_action]
-        return _frozen(np.ascontiguousarray(picked))
-
-    def _read_rows(self, known_rows: Any) -> sp.csr_array | None:
-        """Return known rows over the available pairs, ``(pairs, S)``; others empty."""
-        if known_rows is None:
-            return None
-        shape = (self.n_states * self.n_actions, self.n_states)
-        if not sp.issparse(known_rows):
-            dense = read_numbers("known_rows", known_rows)
-            known_rows = dense.reshape(shape) if dense.size == np.prod(shape) else dense
-        matrix = sp.csr_array(known_rows).astype(np.float64)
-        if matrix.shape != shape:
-            raise refusal("known_rows", f"shape {shape}", f"shape {matrix.shape}")
-        chosen = self._flat_pairs()
-        rows = sp.csr_array(matrix[chosen])
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        bad = ~(np.isfinite(rows.data) & (rows.data > 0.0))
-        if bad.any():
-            entry = int(np.argmax(bad))
-            pair = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
-            raise refusal(
-                "known_rows",
-                "finite numbers of at least 0",
-                float(rows.data[entry]),
-                self.pairs.name(pair),
-            )
-        sums = np.asarray(rows.sum(axis=1)).ravel()
-        off = (np.diff(rows.indptr) > 0) & (np.abs(sums - 1.0) > _ROW_TOLERANCE)
-        if off.any():
-            pair = int(np.argmax(off))
-            raise refusal(
-                "known_rows",
-                "rows that are empty or sum to 1",
-                f"a sum of {sums[pair]:.10g}",
-                self.pairs.name(pair),
-            )
-        rows.data /= np.repeat(np.where(sums > 0, sums, 1.0), np.diff(rows.indptr))
-        return rows
-
-    def _flat_pairs(self) -> IntArray:
-        return (
-            self.pairs.pair_state.astype(np.int64) * self.n_actions
-            + self.pairs.pair_action
-        )
-
-    def _read_support(
-        self, support: Any, exact: sp.csr_array | None
-    ) -> tuple[IntArray, IndexArray]:
-        """Return the possible successors of every pair."""
-        if self.models is not None:
-            if support is not None:
-                raise refusal(
-                    "support", "none beside models, which have their own", "one"
-                )
-            if (self.models.n_states, self.models.n_pairs) != (
-                self.n_states,
-                self.n_pairs,
-            ):
-                raise refusal(
-                    "models",
-                    f"a set over {self.n_states} states and {self.n_pairs} pairs",
-                    f"{self.models.n_states} states and {self.models.n_pairs} pairs",
-                )
-            self._check_exact(
-                exact, self.models.row_ptr, self.models.successor, "models"
-            )
-            return self.models.row_ptr, self.models.successor
-        shape = (self.n_pairs, self.n_states)
-        if support is None:
-            if shape[0] * shape[1] > _MOST_ENTRIES:
-                raise refusal(
-                    "support",
-                    f"the possible successors, for a problem with {shape[0]} pairs and "
-                    f"{shape[1]} states",
-                    "none",
-                )
-            mask = sp.csr_array(np.ones(shape))
-        else:
-            full = (self.n_states * self.n_actions, self.n_states)
-            if sp.issparse(support):
-                mask = sp.csr_array(support).copy()
-                mask.data = np.ones(mask.nnz)  # a stored zero is a possible successor
-            else:
-                given = read_array("support", "a boolean array (S, A, S)", support)
-                if given.dtype != np.bool_ or given.size != full[0] * full[1]:
-                    raise refusal(
-                        "support",
-                        f"booleans of shape ({self.n_states}, {self.n_actions}, "
-                        f"{self.n_states})",
-                        f"dtype {given.dtype}, shape {given.shape}",
-                    )
-                mask = sp.csr_array(given.reshape(full).astype(np.float64))
-            if mask.shape != full:
-                raise refusal("support", f"shape {full}", f"shape {mask.shape}")
-            mask = sp.csr_array(mask[self._flat_pairs()])
-            mask.sum_duplicates()
-        if exact is not None:
-            self._check_exact(
-                exact, mask.indptr.astype(np.int64), mask.indices, "support"
-            )
-            # where a row is known, nothing else is possible
-            unknown = sp.diags_array((np.diff(exact.indptr) == 0).astype(np.float64))
-            known = exact.copy()
-            known.data = np.ones(known.nnz)
-            mask = sp.csr_array(unknown @ mask + known)
-            mask.eliminate_zeros()
-        mask.sort_indices()
-        empty = np.diff(mask.indptr) == 0
-        if empty.any():
-            pair = int(np.argmax(empty))
-            raise refusal(
-                "support",
-                "at least one possible successor",
-                "none",
-                self.pairs.name(pair),
-            )
-        return (
-            _frozen(mask.indptr.astype(np.int64)),
-            _frozen(mask.indices.astype(np.int32)),
-        )
-
-    def _check_exact(
-        self,
-        exact: sp.csr_array | None,
-        row_ptr: IntArray,
-        successor: IndexArray,
-        argument: str,
-    ) -> None:
-        """Refuse exact rows that go where nothing is said to be possible."""
-        if exact is None:
-            return
-        for pair in np.flatnonzero(np.diff(exact.indptr)):
-            inside = successor[row_ptr[pair] : row_ptr[pair + 1]]
-            if inside.size == 0:  # the row itself says what is possible
-                continue
-            wanted = exact.indices[exact.indptr[pair] : exact.indptr[pair + 1]]
-            stray = np.setdiff1d(wanted, inside)
-            if stray.size:
-                raise refusal(
-                    "known_rows",
-                    f"successors that {argument} allows",
-                    f"state {stray[0]}",
-                    self.pairs.name(int(pair)),
-                )
-
-    def _bounds(self, exact: sp.csr_array | None) -> tuple[FloatArray, FloatArray]:
-        """Return what is known of every transition probability."""
-        lengths = np.diff(self.row_ptr)
-        lower = np.zeros(self.successor.size)
-        upper = np.ones(self.successor.size)
-        lower[self.row_ptr[:-1][lengths == 1]] = 1.0
-        if exact is not None:
-            for pair in np.flatnonzero(np.diff(exact.indptr)):
-                row = slice(self.row_ptr[pair], self.row_ptr[pair + 1])
-                known = slice(exact.indptr[pair], exact.indptr[pair + 1])
-                values = np.zeros(lengths[pair])
-                place = np.searchsorted(self.successor[row], exact.indices[known])
-                values[place] = exact.data[known]
-                lower[row] = upper[row] = values
-        return _frozen(lower), _frozen(upper)
-
-    def _read_means(
-        self,
-        rewards: ArrayLike | None,
-        costs: ArrayLike | None,
-        cost_bounds: ArrayLike | None,
-    ) -> None:
+    def _per_pair(self, argument: str, value: ArrayLike | None) -> BoolArray:
         grid = (self.n_states, self.n_actions)
-        top = self.cost_max[:, np.newaxis]
-        reward = self._table("rewards", rewards, grid)
-        known = ~np.isnan(reward)
-        self._check_between("rewards", reward, known, np.array(self.reward_max))
-        self.reward_lower = _frozen(np.where(known, reward, 0.0))
-        self.reward_upper = _frozen(np.where(known, reward, self.reward_max))
-        cost = self._table("costs", costs, (self.n_costs, *grid))
-        known = ~np.isnan(cost)
-        self._check_between("costs", cost, known, top)
-        bound = self._table("cost_bounds", cost_bounds, (self.n_costs, *grid))
-        bounded = ~np.isnan(bound)
-        self._check_between("cost_bounds", bound, bounded, top)
-        upper = np.where(bounded, bound, np.broadcast_to(top, bound.shape))
-        upper = np.where(known, cost, upper)
-        lower = np.where(known, cost, 0.0)
-        clash = self.free & (lower > 0.0).any(axis=0)
-        if clash.any():
-            pair = int(np.argmax(clash))
+        table = read_mask(argument, value, grid, default=False)
+        picked: BoolArray = table[self.pairs.pair_state, self.pairs.pair_action]
+        return frozen(np.ascontiguousarray(picked))
+
+    def _entries(self, pairs: IntArray, states: IntArray) -> IntArray:
+        """Return where successors stand among the entries, −1 for impossible ones."""
+        keys = np.repeat(np.arange(self.n_pairs), np.diff(self.row_ptr))
+        keys = keys * self.n_states + self.successor
+        wanted = pairs * self.n_states + states
+        place: IntArray = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        impossible = (keys[place] != wanted) | (self.upper[place] == 0.0)
+        place[impossible] = -1
+        return place
+
+    def _check_log(self, log: Log) -> None:
+        """Refuse steps that contradict what else is known."""
+        log.check(
+            n_states=self.n_states,
+            n_actions=self.n_actions,
+            reward_max=self.reward_max,
+            cost_max=self.cost_max,
+        )
+        pairs = self.pairs_of(log.states, log.actions)
+        out = self._entries(pairs, log.next_states) < 0
+        if out.any():
+            row = int(np.argmax(out))
+            raise log.refuse(
+                f"a possible successor of state {log.states[row]}, action "
+                f"{log.actions[row]}",
+                f"state {log.next_states[row]}",
+                out,
+            )
+        out = self.free[pairs] & (log.costs > 0.0).any(axis=1)
+        if out.any():
+            row = int(np.argmax(out))
+            raise log.refuse(
+                f"no cost in state {log.states[row]}, action {log.actions[row]}, as it "
+                f"is free",
+                float(np.nanmax(log.costs[row])),
+                out,
+            )
+        columns = [
+            (
+                "reward",
+                log.rewards,
+                self.exact_rewards,
+                self.reward_lower,
+                self.reward_upper,
+            )
+        ]
+        columns += [
+            ("cost", column, self.exact_costs, lower, upper)
+            for column, lower, upper in zip(
+                log.costs.T, self.cost_lower, self.cost_upper, strict=True
+            )
+        ]
+        for name, column, exact, lower, upper in columns:
+            told = np.flatnonzero(exact[pairs] & ~np.isnan(column))
+            mine = pairs[told]
+            _, first = np.unique(mine, return_index=True)
+            means = np.full(self.n_pairs, np.nan)
+            means[mine[first]] = column[told[first]]
+            fixed = lower == upper
+            means[fixed] = lower[fixed]
+            differs = np.zeros(len(log), dtype=np.bool_)
+            slack = _SAME * np.maximum(1.0, np.abs(means[mine]))
+            differs[told] = np.abs(column[told] - means[mine]) > slack
+            if differs.any():
+                row = int(np.argmax(differs))
+                raise log.refuse(
+                    f"the same {name} of {means[pairs[row]]:g} each time in state "
+                    f"{log.states[row]}, action {log.actions[row]}",
+                    float(column[row]),
+                    differs,
+                )
+
+    def _check_tally(self, tally: Tally) -> None:
+        pairs = np.repeat(np.arange(self.n_pairs), np.diff(tally.row_ptr))
+        out = self._entries(pairs, tally.successor) < 0
+        if out.any():
+            entry = int(np.argmax(out))
+            pair = int(pairs[entry])
             raise refusal(
-                "free",
-                "pairs whose known costs are 0",
-                float(lower[:, pair].max()),
+                "counts",
+                "steps to possible successors",
+                f"{tally.visits[entry]} to state {tally.successor[entry]}",
                 self.pairs.name(pair),
             )
-        upper[:, self.free] = 0.0
-        self.cost_lower, self.cost_upper = _frozen(lower), _frozen(upper)
-
-    def _table(
-        self, argument: str, value: ArrayLike | None, shape: tuple[int, ...]
-    ) -> FloatArray:
-        """Return one number a pair (and channel), NaN where none was given."""
-        if value is None:
-            table = np.full(shape, np.nan)
-        else:
-            table = read_numbers(argument, value)
-            if len(shape) == 3 and shape[0] == 1 and table.shape == shape[1:]:
-                table = table[np.newaxis]
-            if table.shape != shape:
-                raise refusal(argument, f"shape {shape}", f"shape {table.shape}")
-        return np.ascontiguousarray(
-            table[..., self.pairs.pair_state, self.pairs.pair_action]
-        )
-
-    def _check_between(
-        self, argument: str, values: FloatArray, given: BoolArray, top: FloatArray
-    ) -> None:
-        bad = given & ~((values >= 0.0) & (values <= top))
-        if bad.any():
-            place = tuple(np.argwhere(bad)[0])
-            most = float(np.broadcast_to(top, values.shape)[place])
+        paid = self.free & (tally.costs > 0.0).any(axis=0)
+        if paid.any():
+            pair = int(np.argmax(paid))
             raise refusal(
-                argument,
-                f"numbers in [0, {most:g}], or NaN",
-                float(values[place]),
-                self.pairs.name(int(place[-1])),
+                "counts",
+                "no costs where it is free",
+                float(tally.costs[:, pair].max()),
+                self.pairs.name(pair),
             )
-
-    def _read_known(self, known_states: ArrayLike | None) -> BoolArray:
-        mask = np.zeros(self.n_states, dtype=np.bool_)
-        if known_states is None:
-            return _frozen(mask)
-        given = read_array("known_states", "a mask or a list of states", known_states)
-        if given.dtype == np.bool_ and given.shape == mask.shape:
-            return _frozen(given.copy())
-        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise refusal(
-                "known_states", "a mask or a list of states", repr(known_states)
-            )
-        out = (given < 0) | (given >= self.n_states)
-        if out.any():
-            place = int(np.argmax(out))
-            raise refusal(
-                "known_states",
-                f"states in 0..{self.n_states - 1}",
-                int(given[place]),
-                f"position {place}",
-            )
-        mask[given.astype(np.int64)] = True
-        return _frozen(mask)
-
-
-def _frozen(array: Any) -> Any:
-    array.flags.writeable = False
-    return array
-
-
-def _read_cost_max(value: ArrayLike, n_costs: int) -> FloatArray:
-    bounds = read_numbers("cost_max", value)
-    if bounds.shape not in ((), (n_costs,)):
-        raise refusal("cost_max", f"a number, or {n_costs}", f"shape {bounds.shape}")
-    bounds = np.broadcast_to(bounds, (n_costs,)).copy()
-    for k, bound in enumerate(bounds):
-        read_bound("cost_max", float(bound), f"channel {k}")
-    return np.asarray(_frozen(bounds))

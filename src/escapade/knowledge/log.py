@@ -6,13 +6,15 @@ state.  Steps need not follow each other; a step is evidence wherever it stands.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 
 import numpy as np
 
 from escapade.errors import InvalidInputError, refusal
 from escapade.model.arguments import read_integers, read_numbers
-from escapade.typing import ArrayLike, FloatArray, IntArray
+from escapade.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 __all__ = ["Log"]
 
@@ -29,6 +31,9 @@ class Log:
         ``(n,)``.
     costs
         ``(n,)`` for one channel or ``(n, K)``; NaN where a cost was not recorded.
+        Whether it was recorded must not depend on its size.
+    lines, source
+        Where the steps were read, for messages: a line each, and of what.
 
     Examples
     --------
@@ -43,6 +48,8 @@ class Log:
     rewards: FloatArray
     costs: FloatArray
     next_states: IntArray
+    lines: IntArray | None
+    source: str
 
     def __init__(
         self,
@@ -52,6 +59,8 @@ class Log:
         rewards: ArrayLike,
         costs: ArrayLike,
         next_states: ArrayLike,
+        lines: ArrayLike | None = None,
+        source: str = "",
     ) -> None:
         whole = {
             "states": read_integers("states", states),
@@ -72,9 +81,74 @@ class Log:
         if cost.ndim != 2 or cost.shape[0] != steps or cost.shape[1] == 0:
             raise refusal("costs", f"shape ({steps}, K)", f"shape {cost.shape}")
         object.__setattr__(self, "rewards", reward)
-        object.__setattr__(self, "costs", cost)
+        object.__setattr__(self, "costs", np.ascontiguousarray(cost))
         for name in ("states", "actions", "rewards", "costs", "next_states"):
             getattr(self, name).flags.writeable = False
+        where = None if lines is None else read_integers("lines", lines)
+        if where is not None and where.shape != (steps,):
+            raise refusal("lines", f"{steps} steps", f"shape {where.shape}")
+        object.__setattr__(self, "lines", where)
+        object.__setattr__(self, "source", source)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | PathLike[str],
+        *,
+        columns: Mapping[str, str] | None = None,
+        delimiter: str = ",",
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> Log:
+        """Read a log from a text file with a line of headings.
+
+        Parameters
+        ----------
+        path
+            The file, in UTF-8.
+        columns
+            What its columns are called, where that is not ``state``, ``action``,
+            ``reward``, ``cost`` (or ``cost_0``, ``cost_1``, ... for several channels)
+            and ``next_state``.  Other columns are left aside.
+        delimiter
+            What stands between columns.
+        state_names, action_names
+            Names by which the file calls states and actions; otherwise numbers.
+
+        Notes
+        -----
+        A cell of a cost may be empty: that cost was not recorded.
+
+        Raises
+        ------
+        InvalidInputError
+            For the first line that cannot be read; the message names it.
+        """
+        from escapade.knowledge.log_files import read_csv
+
+        table = read_csv(path, columns, delimiter)
+        return table.as_log(cls, state_names, action_names)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | PathLike[str],
+        *,
+        columns: Mapping[str, str] | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> Log:
+        """Read a log from a Parquet file; parameters as for :meth:`from_csv`.
+
+        Raises
+        ------
+        MissingExtraError
+            If DuckDB is not installed, which reads the file.
+        """
+        from escapade.knowledge.log_files import read_parquet
+
+        table = read_parquet(path, columns)
+        return table.as_log(cls, state_names, action_names)
 
     def __len__(self) -> int:
         return self.states.size
@@ -87,6 +161,16 @@ class Log:
     def n_costs(self) -> int:
         """Number of cost channels."""
         return int(self.costs.shape[1])
+
+    def place(self, row: int) -> str:
+        """Say in words where a step was recorded."""
+        if self.lines is None:
+            return f"row {row}"
+        return f"line {self.lines[row]} of {self.source}"
+
+    def refuse(self, expected: str, found: object, out: BoolArray) -> InvalidInputError:
+        """Return the refusal of the first step that is marked."""
+        return refusal("log", expected, found, self.place(int(np.argmax(out))))
 
     def check(
         self,
@@ -106,20 +190,14 @@ class Log:
         ):
             out = (column < 0) | (column >= size)
             if out.any():
-                raise _at(f"a {name} in 0..{size - 1}", column, out)
+                found = int(column[int(np.argmax(out))])
+                raise self.refuse(f"a {name} in 0..{size - 1}", found, out)
         out = ~((self.rewards >= 0.0) & (self.rewards <= reward_max))
         if out.any():
-            raise _at(f"a reward in [0, {reward_max:g}]", self.rewards, out)
+            found = float(self.rewards[int(np.argmax(out))])
+            raise self.refuse(f"a reward in [0, {reward_max:g}]", found, out)
         for k, column in enumerate(self.costs.T):
             out = ~(((column >= 0.0) & (column <= cost_max[k])) | np.isnan(column))
             if out.any():
-                raise _at(f"a cost in [0, {cost_max[k]:g}]", column, out)
-
-
-def _at(
-    expected: str, column: FloatArray | IntArray, out: np.ndarray
-) -> InvalidInputError:
-    """Return the refusal of the first bad row, counted from 0."""
-    row = int(np.argmax(out))
-    found = column[row].item()
-    return refusal("log", expected, found, f"row {row}")
+                found = float(column[int(np.argmax(out))])
+                raise self.refuse(f"a cost in [0, {cost_max[k]:g}]", found, out)
