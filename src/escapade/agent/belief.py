@@ -54,7 +54,14 @@ _UP = 1.0 + 1e-12
 """More than rounding can do in a worst case."""
 
 
-_COUNTED = ("visits", "pair_visits", "reward_sum", "cost_sum", "cost_count")
+_COUNTED = (
+    "visits",
+    "pair_visits",
+    "reward_sum",
+    "cost_sum",
+    "cost_square",
+    "cost_count",
+)
 _BOUNDED = tuple(field.name for field in fields(Bounds))
 _NO_CHARGE: FloatArray = np.empty((0, 0))
 
@@ -124,13 +131,20 @@ class Belief:
             pairs = knowledge.pairs_of(log.states, log.actions)
             evidence.record_all(pairs, log.next_states, log.rewards, log.costs)
         if tally is not None:
+            steps = np.maximum(tally.cost_steps, 1)
             evidence.add(
                 tally.row_ptr,
                 tally.successor,
                 tally.visits,
-                tally.rewards,
-                tally.costs,
-                tally.cost_steps,
+                rewards=tally.rewards,
+                costs=tally.costs,
+                # of squares nothing is known: the most that they can sum to
+                cost_squares=np.where(
+                    knowledge.exact_costs,
+                    tally.costs * tally.costs / steps,
+                    tally.costs * knowledge.cost_max[:, np.newaxis],
+                ),
+                cost_steps=tally.cost_steps,
             )
 
     def update(self, pairs: IntArray) -> None:

@@ -29,9 +29,12 @@ __all__ = [
     "refresh_rows",
 ]
 
+_EPS = 2.220446049250313e-16
 _LOG_PI = math.log(math.pi)
 _HALVINGS = 60
 _OUTWARD = 1e-12
+_SAME = 1e-9
+"""By how much, as a share of the bound, equal samples may seem to differ."""
 
 
 @compiled
@@ -159,6 +162,7 @@ def bernoulli_interval(
         + math.lgamma(n + 1.0)
         + _LOG_PI
     )
+    budget += 4.0 * _EPS * math.lgamma(n + 2.0)  # their difference is rounded
     if x > 0.0:
         budget += x * math.log(share)
     if x < n:
@@ -233,13 +237,20 @@ def refresh_means(
         if n == 0 or largest == 0.0:
             continue
         if exact[pair]:
-            low = high = total[pair] / n
-        else:
-            low, high = bernoulli_interval(
-                total[pair] / largest, float(n), log_families
-            )
-            low *= largest
-            high *= largest
+            # sums round: leave room, and once the mean is known only compare
+            mean = total[pair] / n
+            room = _SAME * largest
+            if mean < lower[pair] - room or mean > upper[pair] + room:
+                crossed = pair if crossed < 0 else crossed
+            elif upper[pair] - lower[pair] > 2.0 * room:
+                lower[pair] = max(lower[pair], mean - room)
+                upper[pair] = min(upper[pair], mean + room)
+                if mean == 0.0:
+                    upper[pair] = 0.0
+            continue
+        low, high = bernoulli_interval(total[pair] / largest, float(n), log_families)
+        low *= largest
+        high *= largest
         lower[pair] = max(lower[pair], low)
         upper[pair] = min(upper[pair], high)
         if crossed < 0 and lower[pair] > upper[pair] + 1e-9 * largest:

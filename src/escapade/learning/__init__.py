@@ -2,10 +2,19 @@
 
 :class:`~escapade.learning.evidence.Evidence` counts transitions, rewards and costs;
 :class:`~escapade.learning.confidence.Confidence` turns counts into intervals that hold
-at every moment of a lifetime at once.
+at every moment of a lifetime at once; :mod:`escapade.learning.known` says which states
+that makes known.
 """
 
-from escapade.learning.confidence import Confidence
+from escapade.learning.confidence import Bounds, Confidence
 from escapade.learning.evidence import Evidence
+from escapade.learning.known import known_by_certificate, known_by_quota, row_widths
 
-__all__ = ["Confidence", "Evidence"]
+__all__ = [
+    "Bounds",
+    "Confidence",
+    "Evidence",
+    "known_by_certificate",
+    "known_by_quota",
+    "row_widths",
+]

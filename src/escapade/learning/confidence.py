@@ -15,6 +15,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from escapade.errors import AssumptionError, refusal
 from escapade.kernels.evidence import refresh_means, refresh_rows
 from escapade.learning.evidence import Evidence
@@ -75,8 +77,8 @@ class Confidence:
         self.reward_lower = bounds.reward_lower
         self.reward_upper = bounds.reward_upper
         self.cost_lower, self.cost_upper = bounds.cost_lower, bounds.cost_upper
-        self._reward_max = reward_max
-        self._cost_max = cost_max
+        self.reward_max = reward_max
+        self.cost_max = cost_max
         self._reward_exact = reward_exact
         self._cost_exact = cost_exact
         open_entries = self.lower < self.upper
@@ -121,7 +123,7 @@ class Confidence:
             pairs[self._learns_reward[pairs]],
             evidence.reward_sum,
             evidence.pair_visits,
-            self._reward_max,
+            self.reward_max,
             self._reward_exact,
             self.log_families,
             self.reward_lower,
@@ -134,7 +136,7 @@ class Confidence:
                 pairs[self._learns_cost[k, pairs]],
                 evidence.cost_sum[k],
                 evidence.cost_count,
-                float(self._cost_max[k]),
+                float(self.cost_max[k]),
                 self._cost_exact,
                 self.log_families,
                 self.cost_lower[k],
@@ -142,6 +144,17 @@ class Confidence:
             )
             if broken >= 0:
                 raise AssumptionError(self._contradiction(f"costs {k}", broken))
+
+        varies = self._cost_exact[pairs]
+        if varies.any():
+            spread = evidence.cost_variance()[:, pairs] > 0.0
+            varies = varies & spread.any(axis=0)
+        if varies.any():
+            pair = int(pairs[int(np.argmax(varies))])
+            raise AssumptionError(
+                f"exact_costs: expected the same cost each time at pair {pair}, found "
+                f"costs that differ"
+            )
 
     def _contradiction(self, what: str, pair: int) -> str:
         n = int(self.evidence.pair_visits[pair])

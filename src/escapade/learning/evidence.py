@@ -126,8 +126,10 @@ class Evidence:
         row_ptr: IntArray,
         successor: IntArray,
         visits: IntArray,
+        *,
         rewards: FloatArray,
         costs: FloatArray,
+        cost_squares: FloatArray,
         cost_steps: IntArray,
     ) -> None:
         """Add counts: rows of successors, all possible, and sums for each pair."""
@@ -145,6 +147,7 @@ class Evidence:
         self.pair_visits += steps
         self.reward_sum += rewards
         self.cost_sum += costs
+        self.cost_square += cost_squares
         self.cost_count += cost_steps
 
     def frequencies(self) -> FloatArray:
