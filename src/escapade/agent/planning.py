@@ -88,10 +88,12 @@ class Planning:
         playable = safety.allowed & affordable
         quota = settings.known_after
         seen = np.minimum.reduceat(
-            np.where(knowledge.exact_pairs, quota, visits), layout.state_ptr[:-1]
+            np.where(self._settled(belief), quota, visits), layout.state_ptr[:-1]
         )
         known = knowledge.known_states | (seen >= quota)
-        goal = np.where(known[layout.pair_state] | ~playable, 0, quota)
+        goal = np.where(
+            known[layout.pair_state] | ~playable | self._settled(belief), 0, quota
+        )
         frontier = find_frontier(belief, safety, playable, visits < goal)
         exploring = frontier.value > 0.0
         ledger = Ledger(
@@ -143,6 +145,15 @@ class Planning:
         )
 
     @staticmethod
+    def _settled(belief: Belief) -> BoolArray:
+        """Return the pairs about which nothing was left to learn at birth."""
+        told = belief.knowledge
+        reward = told.reward_lower == told.reward_upper
+        costs = (told.cost_lower == told.cost_upper).all(axis=0)
+        settled: BoolArray = told.exact_pairs & reward & costs
+        return settled
+
+    @staticmethod
     def nothing_but_fallback(planned: Planned) -> Planned:
         """Return a plan without aims, so that the fallback is all that is left."""
         plan = planned.plan
@@ -185,7 +196,8 @@ def _nodes(
     levels = np.array([-np.inf])
     if earning is not None and earning.levels is not None:
         levels = earning.levels
-    count = np.where(exploring, 1, 0 if earning is None else levels.size)
+    done = ~exploring & ~frontier.wanted
+    count = np.where(exploring, 1, 0 if earning is None else levels.size * done)
     node_ptr = np.zeros(n_states + 1, dtype=np.int64)
     np.cumsum(count, out=node_ptr[1:])
     level = np.full(int(node_ptr[-1]), -np.inf)
@@ -193,7 +205,7 @@ def _nodes(
     states = np.flatnonzero(exploring)
     first = layout.state_ptr[:-1]
     weight[node_ptr[states], frontier.pairs[states] - first[states]] = 1.0
-    states = np.flatnonzero(~exploring)
+    states = np.flatnonzero(done)
     if earning is not None and states.size:
         nodes = node_ptr[states][:, np.newaxis] + np.arange(levels.size)
         level[nodes] = levels
@@ -201,7 +213,7 @@ def _nodes(
             local = earning.pairs[states] - first[states][:, np.newaxis]
             weight[nodes, local] = 1.0
         else:
-            chosen = np.flatnonzero(~exploring[layout.pair_state])
+            chosen = np.flatnonzero(done[layout.pair_state])
             owner = layout.pair_state[chosen]
             weight[node_ptr[owner], chosen - first[owner]] = earning.weights[chosen]
     return {"node_ptr": node_ptr, "level": level, "weight": weight}

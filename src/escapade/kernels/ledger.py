@@ -315,7 +315,8 @@ def wish_to_plan(
             wanted = wanted or visits[other] < plan.goal[other]
         if not wanted:
             wish += plan.urgency[0]
-    if visits[pair] == plan.watch[pair]:
+    beyond = visits[pair] - plan.watch[pair]
+    if beyond >= 0 and beyond % (plan.watch[pair] // 4 + 1) == 0:
         wish += plan.urgency[1]
     return wish
 
