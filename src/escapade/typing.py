@@ -7,7 +7,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ArrayLike", "BoolArray", "FloatArray", "IndexArray", "IntArray", "Seed"]
+__all__ = [
+    "ArrayLike",
+    "BoolArray",
+    "CodeArray",
+    "FloatArray",
+    "IndexArray",
+    "IntArray",
+    "Seed",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 """Values, probabilities, costs."""
@@ -17,6 +25,9 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 IndexArray: TypeAlias = NDArray[np.int32]
 """State, action and pair indices inside compiled kernels."""
+
+CodeArray: TypeAlias = NDArray[np.int8]
+"""Phases, reasons and other small codes, one a step."""
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 """Masks."""

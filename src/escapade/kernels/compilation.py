@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["compiled", "compiled_parallel", "pieces_of_work"]
+__all__ = ["compiled", "compiled_parallel", "pieces_of_work", "uncounted"]
 
 _STATES_WORTH_A_THREAD = 20_000
 """Below this many states a second thread costs more than it brings."""
@@ -23,6 +23,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled(function: F) -> F:
     """Compile ``function`` on first call, serial, with its machine code cached."""
     return cast(F, numba.njit(cache=True, error_model="numpy")(function))
+
+
+def uncounted(function: F) -> F:
+    """Compile ``function`` as :func:`compiled` does, but count no references.
+
+    For kernels that others call at every step of a loop: counting who holds which
+    array, call by call, can cost ten times what the kernel itself does.  Whoever calls
+    holds the arrays meanwhile; so the kernel may neither allocate nor return an array,
+    and what takes a random generator is called from a kernel that counts.
+    """
+    return cast(F, numba.njit(cache=True, error_model="numpy", _nrt=False)(function))
 
 
 def compiled_parallel(function: F) -> F:

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from escapade.kernels.compilation import compiled
+from escapade.kernels.compilation import uncounted
 from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = [
@@ -84,8 +84,12 @@ class Ledger(NamedTuple):
     states; ``q``, ``ahead`` and ``reach`` are ``[K, pairs]``; ``allowed`` is a mask of
     the pairs whose every possible successor is promisable; ``fallback`` is the pair of
     the fallback policy in each state; ``cap`` and ``cost_max`` are ``[K]``.
+
+    ``channels`` is ``(0, ..., K − 1)``: a tuple's length is known when kernels are
+    compiled, so that loops over it cost nothing.
     """
 
+    channels: tuple[int, ...]
     state_ptr: IntArray
     w: FloatArray
     q: FloatArray
@@ -150,51 +154,66 @@ class Pending(NamedTuple):
     reach: FloatArray
 
 
-@compiled
+@uncounted
 def affordable(
     ledger: Ledger, pair: int, promise: FloatArray, left: FloatArray
 ) -> bool:
     """``promise``, ``left``: ``[K]``; whether ``pair`` may be played and leave that."""
     within = ledger.allowed[pair]
-    for k in range(promise.size):
+    for k in range(len(ledger.channels)):
         within = within and ledger.q[k, pair] + left[k] <= promise[k]
     return bool(within)
 
 
-@compiled
+@uncounted
 def _note_pair(ledger: Ledger, pair: int, pending: Pending) -> None:
     """Write down the terms of a single pair."""
-    for k in range(pending.q.size):
+    for k in range(len(ledger.channels)):
         pending.q[k] = ledger.q[k, pair]
         pending.ahead[k] = ledger.ahead[k, pair]
         pending.reach[k] = ledger.reach[k, pair]
 
 
-@compiled
+@uncounted
 def _note_mixture(
     ledger: Ledger, first: int, last: int, weight: FloatArray, pending: Pending
 ) -> bool:
-    """``weight``: the chance of each pair; False if one of them is not allowed."""
-    for k in range(pending.q.size):
+    """``weight``: the chance of each pair; False if one of them is not allowed.
+
+    The last pair that may be drawn gets whatever the others leave of 1, as it does when
+    one is drawn; what rounding may have lost in the sums is added.
+    """
+    for k in range(len(ledger.channels)):
         pending.q[k] = 0.0
         pending.ahead[k] = 0.0
         pending.reach[k] = 0.0
+    final, left, terms = -1, 1.0, 0
     for pair in range(first, last):
         chance = weight[pair - first]
         if chance > 0.0:
             if not ledger.allowed[pair]:
                 return False
-            for k in range(pending.q.size):
+            final, left, terms = pair, left - chance, terms + 1
+            for k in range(len(ledger.channels)):
                 pending.q[k] += chance * ledger.q[k, pair]
                 pending.ahead[k] += chance * ledger.ahead[k, pair]
                 pending.reach[k] = max(pending.reach[k], ledger.reach[k, pair])
+    if final < 0:
+        return False
+    if terms == 1 and left == 0.0:
+        return True
+    left = max(left, 0.0)
+    up = 1.0 + (terms + 1) * _ROUNDING
+    for k in range(len(ledger.channels)):
+        pending.q[k] = (pending.q[k] + left * ledger.q[k, final]) * up
+        pending.ahead[k] = (pending.ahead[k] + left * ledger.ahead[k, final]) * up
     return True
 
 
-@compiled
+@uncounted
 def choose_rules(ledger: Ledger, promise: FloatArray, pending: Pending) -> None:
     """Fix the rule of every channel from what is known before the outcome."""
-    for k in range(promise.size):
+    for k in range(len(ledger.channels)):
         b, most = promise[k], ledger.cost_max[k]
         if b >= (most + pending.reach[k]) * _MARGIN:
             pending.rule[k] = PATHWISE
@@ -204,7 +223,7 @@ def choose_rules(ledger: Ledger, promise: FloatArray, pending: Pending) -> None:
             pending.rule[k] = IN_EXPECTATION
 
 
-@compiled
+@uncounted
 def settle(
     ledger: Ledger,
     pending: Pending,
@@ -213,7 +232,7 @@ def settle(
     promise: FloatArray,
 ) -> None:
     """``cost``: ``[K]`` as charged; turns ``promise`` into the next one, in place."""
-    for k in range(promise.size):
+    for k in range(len(ledger.channels)):
         b, w = promise[k], ledger.w[k, next_state]
         if ledger.gamma == 0.0:  # what comes later weighs nothing
             promise[k] = ledger.cap[k]
@@ -223,12 +242,12 @@ def settle(
             spent = cost[k] + pending.ahead[k]
         elif pending.rule[k] == PATHWISE:
             spent, kept = cost[k], 0.0
-        spare = max(b - spent - b * _ROUNDING, 0.0)
+        spare = max(b * (1.0 - _ROUNDING) - spent, 0.0)
         after = kept + spare / ledger.gamma * (1.0 - _ROUNDING)
-        promise[k] = min(max(after, w), ledger.cap[k])
+        promise[k] = max(min(after, ledger.cap[k]), w)
 
 
-@compiled
+@uncounted
 def _wander(
     ledger: Ledger, plan: Plan, visits: IntArray, promise: FloatArray, state: int
 ) -> int:
@@ -248,7 +267,7 @@ def _wander(
     return best
 
 
-@compiled
+@uncounted
 def _onward(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
     """Return the pair that leads on soonest from a state with no plan, or −1."""
     best = -1
@@ -262,7 +281,7 @@ def _onward(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
     return best
 
 
-@compiled
+@uncounted
 def _follow(
     ledger: Ledger,
     plan: Plan,
@@ -279,13 +298,17 @@ def _follow(
         if pair >= 0:
             _note_pair(ledger, pair, pending)
         return pair
-    while node + 1 < end and plan.level[node + 1] <= promise[0]:
-        node += 1
+    while end - node > 1:
+        middle = (node + end) >> 1
+        if plan.level[middle] <= promise[0]:
+            node = middle
+        else:
+            end = middle
     weight = plan.weight[node]
     first, last = ledger.state_ptr[state], ledger.state_ptr[state + 1]
     if not _note_mixture(ledger, first, last, weight, pending):
         return -1
-    for k in range(promise.size):
+    for k in range(len(ledger.channels)):
         if not pending.q[k] + plan.reserve[k] <= promise[k]:
             return -1
     drawn, total = -1, 0.0
@@ -299,7 +322,7 @@ def _follow(
     return drawn
 
 
-@compiled
+@uncounted
 def wish_to_plan(
     ledger: Ledger, plan: Plan, visits: IntArray, pair: int, state: int
 ) -> float:
@@ -321,7 +344,7 @@ def wish_to_plan(
     return wish
 
 
-@compiled
+@uncounted
 def decide(
     ledger: Ledger,
     plan: Plan,
@@ -338,7 +361,7 @@ def decide(
     next promise rests on into ``pending``, and whether to recharge into ``memory``.
     """
     low, full = False, True
-    for k in range(promise.size):
+    for k in range(len(ledger.channels)):
         low = low or promise[k] < plan.turn_home[k]
         full = full and promise[k] >= plan.recharge[k]
     if full or (plan.by_level and not plan.exploring[state]):

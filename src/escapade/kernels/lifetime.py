@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from escapade.kernels.compilation import compiled
+from escapade.kernels.compilation import compiled, uncounted
 from escapade.kernels.evidence import record
 from escapade.kernels.ledger import Ledger, Pending, Plan, decide, settle, wish_to_plan
 from escapade.kernels.sampling import draw
-from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
+from escapade.typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 
 __all__ = [
     "ALL_STEPS",
@@ -78,17 +78,17 @@ class Counts(NamedTuple):
 class Record(NamedTuple):
     """What is written: ``states`` ``[T + 1]``, all else ``[T]`` or ``[T, K]``."""
 
-    states: IntArray
-    pairs: IntArray
-    phases: IntArray
-    reasons: IntArray
+    states: IndexArray
+    pairs: IndexArray
+    phases: CodeArray
+    reasons: CodeArray
     rewards: FloatArray
     costs: FloatArray
     promise: FloatArray
     reserved: FloatArray
 
 
-@compiled
+@uncounted
 def _sample(law: int, mean: float, maximum: float, rng: Any) -> float:
     """Draw one sample; the twin of :func:`escapade.environments.noise.draw_sample`."""
     if law == DETERMINISTIC:
@@ -100,8 +100,8 @@ def _sample(law: int, mean: float, maximum: float, rng: Any) -> float:
     return min(max(mean + half_width * (2.0 * u - 1.0), 0.0), maximum)
 
 
-@compiled
-def live(
+@uncounted
+def _live(
     ledger: Ledger,
     plan: Plan,
     counts: Counts,
@@ -114,15 +114,9 @@ def live(
     trace: Record,
     first: int,
     last: int,
+    cost: FloatArray,
 ) -> tuple[int, int]:
-    """Live steps ``first`` to ``last`` of ``trace``; where it stopped, and why.
-
-    ``trace.states[first]`` is where the loop begins.  Stopping to plan again comes
-    after the step that calls for it; an impossible successor is not counted, and its
-    step not taken to be over.
-    """
-    k_costs = promise.size
-    cost = np.empty(k_costs)
+    """``cost``: ``[K]`` of scratch; see :func:`live`."""
     for t in range(first, last):
         state = trace.states[t]
         pair, phase, reason = decide(
@@ -138,7 +132,7 @@ def live(
         trace.pairs[t] = pair
         trace.phases[t] = phase
         trace.reasons[t] = reason
-        for k in range(k_costs):
+        for k in range(len(ledger.channels)):
             trace.promise[t, k] = promise[k]
             trace.reserved[t, k] = ledger.w[k, state]
         true_pair = world.pair_of[pair]
@@ -147,7 +141,7 @@ def live(
         reward = _sample(
             world.reward_law, world.reward[true_pair], world.reward_max, world_rng
         )
-        for k in range(k_costs):
+        for k in range(len(ledger.channels)):
             cost[k] = _sample(
                 world.cost_law, world.cost[k, entry], world.cost_max[k], world_rng
             )
@@ -177,3 +171,41 @@ def live(
         if counts.wish[0] >= 1.0:
             return t + 1, PLAN_AGAIN
     return last, ALL_STEPS
+
+
+@compiled
+def live(
+    ledger: Ledger,
+    plan: Plan,
+    counts: Counts,
+    promise: FloatArray,
+    memory: IntArray,
+    pending: Pending,
+    rng: Any,
+    world: World,
+    world_rng: Any,
+    trace: Record,
+    first: int,
+    last: int,
+) -> tuple[int, int]:
+    """Live steps ``first`` to ``last`` of ``trace``; where it stopped, and why.
+
+    ``trace.states[first]`` is where the loop begins.  Stopping to plan again comes
+    after the step that calls for it; an impossible successor is not counted, and its
+    step not taken to be over.
+    """
+    return _live(
+        ledger,
+        plan,
+        counts,
+        promise,
+        memory,
+        pending,
+        rng,
+        world,
+        world_rng,
+        trace,
+        first,
+        last,
+        np.empty(promise.size),
+    )

@@ -100,10 +100,10 @@ class _Tape:
     def __init__(self, agent: E4, steps: int, state: int) -> None:
         k = agent.knowledge.n_costs
         self.record = Record(
-            states=np.zeros(steps + 1, dtype=np.int64),
-            pairs=np.zeros(steps, dtype=np.int64),
-            phases=np.zeros(steps, dtype=np.int64),
-            reasons=np.zeros(steps, dtype=np.int64),
+            states=np.zeros(steps + 1, dtype=np.int32),
+            pairs=np.zeros(steps, dtype=np.int32),
+            phases=np.zeros(steps, dtype=np.int8),
+            reasons=np.zeros(steps, dtype=np.int8),
             rewards=np.zeros(steps),
             costs=np.zeros((steps, k)),
             promise=np.zeros((steps, k)),
