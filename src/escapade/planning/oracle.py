@@ -90,9 +90,12 @@ class Oracle:
         if self._pairs is None or not np.array_equal(found.pairs, self._pairs):
             pairs = found.pairs.copy()
             errors = np.empty(1 + cmdp.n_costs)
-            self._value, errors[0] = self._chain(pairs, cmdp.reward, self._value)
             for k, cost in enumerate(cmdp.cost):
                 self._costs[k], errors[1 + k] = self._chain(pairs, cost, self._costs[k])
+            guess = self._value
+            if reward_weight > 0.0:  # the priced value is known: undo the prices
+                guess = (found.value + prices @ self._costs) / reward_weight
+            self._value, errors[0] = self._chain(pairs, cmdp.reward, guess)
             self._pairs, self._errors = pairs, errors
         assert self._pairs is not None
         return Column(
