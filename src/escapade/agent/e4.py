@@ -13,8 +13,10 @@ promises what that costs at worst, as far as it can still tell.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
-from typing import SupportsIndex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -112,10 +114,10 @@ class E4:
             ahead=np.zeros(k),
             reach=np.zeros(k),
         )
-        self._planning = Planning(self.settings)
+        self.planning = Planning(self.settings)
         self.changed = np.zeros(knowledge.n_pairs, dtype=np.bool_)
         self.wish: FloatArray = np.zeros(1)
-        self.planned: Planned = self._planning.plan(self.belief, self.safety)
+        self.planned: Planned = self.planning.plan(self.belief, self.safety)
         self.plans = 1
         self.decisions = 0
         self.breaks: list[str] = []
@@ -251,12 +253,12 @@ class E4:
             self.break_down(str(error))
             return
         self.safety.refresh(self.belief)
-        self.planned = self._planning.plan(self.belief, self.safety)
+        self.planned = self.planning.plan(self.belief, self.safety)
 
     def break_down(self, what: str) -> None:
         """Note that an assumption broke, and keep to the fallback from now on."""
         self.breaks.append(f"decision {self.decisions - 1}: {what}")
-        self.planned = self._planning.nothing_but_fallback(self.planned)
+        self.planned = self.planning.nothing_but_fallback(self.planned)
         if self.state is not None:
             self.promise[:] = np.maximum(
                 np.minimum(self.promise, self.cap), self.safety.w[:, self.state]
@@ -270,7 +272,7 @@ class E4:
         here = self.state
         if here is None:
             here = int(np.flatnonzero(self.knowledge.start)[0])
-        earning = self._planning.earning(self.belief, self.safety, self.planned)
+        earning = self.planning.earning(self.belief, self.safety, self.planned)
         return certify(
             self.belief,
             self.planned,
@@ -278,6 +280,55 @@ class E4:
             state=here,
             epsilon=self.settings.epsilon,
         )
+
+    # -- files -------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the agent to an npz file, whole or not at all."""
+        from escapade.agent.files import save_agent
+
+        save_agent(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> E4:
+        """Read an agent that :meth:`save` wrote; it goes on bit for bit."""
+        from escapade.agent.files import load_agent
+
+        return load_agent(path)
+
+    def journal(self) -> dict[str, Any]:
+        """Return what is not an array: counters, breaks, what is open, for JSON."""
+        opened = None
+        if self._open is not None:
+            opened = {**asdict(self._open[0]), "pair": self._open[1]}
+        return {
+            "plans": self.plans,
+            "decisions": self.decisions,
+            "breaks": list(self.breaks),
+            "state": self.state,
+            "open": opened,
+            "last": self._last,
+        }
+
+    def restore_journal(self, journal: Mapping[str, Any]) -> None:
+        """Go back to what :meth:`journal` returned."""
+        self.plans = int(journal["plans"])
+        self.decisions = int(journal["decisions"])
+        self.breaks = [str(what) for what in journal["breaks"]]
+        self.state = journal["state"]
+        opened, last = journal["open"], journal["last"]
+        self._open = None
+        if opened is not None:
+            pair = int(opened["pair"])
+            kept = {key: value for key, value in opened.items() if key != "pair"}
+            kept["phase"] = Phase(kept["phase"])
+            kept["promise"] = tuple(kept["promise"])
+            kept["reserved"] = tuple(kept["reserved"])
+            self._open = (Decision(**kept), pair)
+        self._last = None
+        if last is not None:
+            paid = None if last[2] is None else tuple(last[2])
+            self._last = (last[0], last[1], paid, last[3])
 
     @property
     def open_pair(self) -> int:

@@ -16,6 +16,7 @@ allows is what makes it safe.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +81,17 @@ class Earner:
         self._pairs: IntArray | None = None
         self._value: FloatArray | None = None
         self._by_level: FloatArray | None = None
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return where the next plan will begin, as copies of arrays by name."""
+        kept = {"pairs": self._pairs, "value": self._value, "by_level": self._by_level}
+        return {n: np.array(array) for n, array in kept.items() if array is not None}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go back to what :meth:`state` returned."""
+        self._pairs = arrays.get("pairs")
+        self._value = arrays.get("value")
+        self._by_level = arrays.get("by_level")
 
     def plan(
         self,
@@ -156,7 +168,7 @@ class Earner:
         pairs[:] = ledger.fallback[:, np.newaxis]
         cost, steady = _foreseen(belief)
         step = float(ledger.cap[0]) / (_LEVELS - 1)
-        self.sweeps = earn(
+        earn(
             ledger,
             reserve,
             playable,

@@ -7,6 +7,7 @@ be done; so a plan can be poor, or old, but never unsafe.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,18 +97,7 @@ class Planning:
         )
         frontier = find_frontier(belief, safety, playable, visits < goal)
         exploring = frontier.value > 0.0
-        ledger = Ledger(
-            state_ptr=layout.state_ptr,
-            w=safety.w,
-            q=safety.q,
-            ahead=safety.ahead,
-            reach=safety.reach,
-            allowed=safety.allowed,
-            fallback=safety.pairs,
-            cap=cap,
-            cost_max=knowledge.cost_max,
-            gamma=knowledge.discount,
-        )
+        ledger = self.ledger(belief, safety)
         earning = None
         if (safety.promisable & ~exploring).any():
             earning = self._earner.plan(
@@ -143,6 +133,31 @@ class Planning:
             out_of_reach=~known & ~reached_by(belief, playable),
             earning=earning,
         )
+
+    @staticmethod
+    def ledger(belief: Belief, safety: Safety) -> Ledger:
+        """Return what the kernels read of the present fallback."""
+        return Ledger(
+            channels=tuple(range(safety.cap.size)),
+            state_ptr=belief.knowledge.pairs.state_ptr,
+            w=safety.w.copy(),
+            q=safety.q,
+            ahead=safety.ahead,
+            reach=safety.reach,
+            allowed=safety.allowed,
+            fallback=safety.pairs.copy(),
+            cap=safety.cap,
+            cost_max=belief.knowledge.cost_max,
+            gamma=belief.knowledge.discount,
+        )
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return what the next plan will begin with, as arrays by name."""
+        return self._earner.state()
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go back to what :meth:`state` returned."""
+        self._earner.restore(arrays)
 
     @staticmethod
     def _settled(belief: Belief) -> BoolArray:

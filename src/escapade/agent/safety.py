@@ -16,6 +16,8 @@ sure at a worst cost within the budget.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from escapade.agent.belief import Belief
@@ -26,6 +28,9 @@ __all__ = ["Safety"]
 
 _UP = 1.0 + 1e-11
 """More than rounding in one backup can do, so ``Q(s, f(s)) <= w(s)`` in doubles."""
+
+
+_KEPT = ("w", "pairs", "promisable", "allowed", "q", "ahead", "reach")
 
 
 class Safety:
@@ -88,6 +93,15 @@ class Safety:
             knowledge.n_pairs
         )
         self.pairs = table[np.arange(knowledge.n_states), actions]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the fallback as it stands, as copies of arrays by name."""
+        return {name: np.array(getattr(self, name)) for name in _KEPT}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go back to what :meth:`state` returned."""
+        for name in _KEPT:
+            setattr(self, name, np.array(arrays[name]))
 
     # -- keeping up --------------------------------------------------------------------
 
