@@ -43,11 +43,11 @@ def known_by_quota(
 
 
 def row_widths(lower: FloatArray, upper: FloatArray, row_ptr: IntArray) -> FloatArray:
-    """Return the largest L1 distance of two distributions within bounds, ``[pairs]``.
+    """Bound the L1 distance of two distributions within bounds, ``[pairs]``.
 
-    Mass that one of them has more somewhere it has less elsewhere: twice the lesser of
-    half the room there is and what the lower bounds leave to hand out, and the same for
-    what the upper bounds leave to take.
+    What one of them has more in some entries it has less in others.  So it is at most
+    all the room there is, twice what the lower bounds leave to hand out, and twice what
+    the upper bounds leave to take away.
     """
     starts = row_ptr[:-1]
     room = np.add.reduceat(upper - lower, starts)
