@@ -22,11 +22,15 @@ from escapade.agent.belief import Belief
 from escapade.agent.planning import Planned
 from escapade.model.policy import Policy
 from escapade.planning.optimistic import Optimism, optimistic_bound
+from escapade.planning.robust_lp import RobustLP
 from escapade.planning.robust_operator import RobustOperator, robust_policy_value
 from escapade.typing import FloatArray, IntArray
 from escapade.uncertainty.base import Sense
 
 __all__ = ["Certificate", "certify"]
+
+_SEARCHES = 20
+"""Linear programs to solve for a policy that is certain to keep the budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -81,6 +85,13 @@ class Certificate:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bounds:
+    value_lower: float
+    value_upper: float
+    costs: FloatArray
+
+
 def certify(
     belief: Belief,
     planned: Planned,
@@ -89,30 +100,39 @@ def certify(
     state: int,
     epsilon: float,
     precision: float = 1e-6,
-    guess: FloatArray | None = None,
+    search: bool = True,
 ) -> Certificate:
-    """Certify the stationary policy of ``weights`` ``[pairs]`` from ``state``."""
+    """Certify a stationary policy from ``state``.
+
+    Parameters
+    ----------
+    belief, planned
+        What is held possible, and what is planned.
+    weights
+        ``[pairs]``; the policy.
+    state
+        Where life goes on with the whole budget.
+    epsilon
+        How near the best the policy should be.
+    precision
+        How tightly each value is bounded, relative to its size.
+    search
+        If the policy is not certain to keep the budget: whether to look for the best
+        one that is.
+    """
     knowledge = belief.knowledge
     layout = knowledge.pairs
-    sets, confidence = belief.sets, belief.confidence
-
-    def extreme(gain: FloatArray, nature: Sense) -> FloatArray:
-        operator = RobustOperator(
-            sets,
-            layout.state_ptr,
-            gain,
-            knowledge.discount,
-            nature=nature,
-            weights=weights,
-        )
-        point = robust_policy_value(operator, precision=precision)
-        return point.upper if nature == "max" else point.lower
-
-    lower = float(extreme(confidence.reward_lower, "min")[state])
-    upper = float(extreme(confidence.reward_upper, "max")[state])
-    costs = np.array([extreme(c, "max")[state] for c in confidence.cost_upper])
+    confidence = belief.confidence
+    bounds = _bounds(belief, weights, state, precision)
+    safe = bool((bounds.costs <= knowledge.budget).all())
+    if not safe and search:
+        found = _kept_for_certain(belief, state)
+        if found is not None:
+            weights = found
+            bounds = _bounds(belief, weights, state, precision)
+            safe = bool((bounds.costs <= knowledge.budget).all())
     optimism = optimistic_bound(
-        sets,
+        belief.sets,
         layout.state_ptr,
         reward=confidence.reward_upper,
         cost=confidence.cost_lower,
@@ -120,28 +140,62 @@ def certify(
         discount=knowledge.discount,
         state=state,
         precision=precision,
-        guess=guess,
     )
-    best = min(optimism.bound, knowledge.reward_max / (1.0 - knowledge.discount))
-    safe = bool((costs <= knowledge.budget).all())
-    gap = best - max(lower, 0.0)
+    most = knowledge.reward_max / (1.0 - knowledge.discount)
+    best, lower = min(optimism.bound, most), max(bounds.value_lower, 0.0)
     table = np.zeros((knowledge.n_states, knowledge.n_actions))
     table[layout.pair_state, layout.pair_action] = weights
     unreachable = np.flatnonzero(planned.out_of_reach)
     return Certificate(
         state=state,
         policy=Policy(table),
-        value_lower=max(lower, 0.0),
-        value_upper=min(upper, knowledge.reward_max / (1.0 - knowledge.discount)),
-        cost_upper=costs,
+        value_lower=lower,
+        value_upper=min(bounds.value_upper, most),
+        cost_upper=bounds.costs,
         upper_bound=best,
-        gap=gap,
+        gap=best - lower,
         safe=safe,
         exposure=belief.failure_probability,
         unreachable=unreachable,
-        message=_message(gap, epsilon, safe, unreachable.size),
+        message=_message(best - lower, epsilon, safe, unreachable.size),
         optimism=optimism,
     )
+
+
+def _bounds(
+    belief: Belief, weights: FloatArray, state: int, precision: float
+) -> _Bounds:
+    """Bound what a policy earns and costs from ``state``, whatever the model."""
+    knowledge, confidence = belief.knowledge, belief.confidence
+
+    def extreme(gain: FloatArray, nature: Sense) -> float:
+        operator = RobustOperator(
+            belief.sets,
+            knowledge.pairs.state_ptr,
+            gain,
+            knowledge.discount,
+            nature=nature,
+            weights=weights,
+        )
+        point = robust_policy_value(operator, precision=precision)
+        return float((point.upper if nature == "max" else point.lower)[state])
+
+    return _Bounds(
+        value_lower=extreme(confidence.reward_lower, "min"),
+        value_upper=extreme(confidence.reward_upper, "max"),
+        costs=np.array([extreme(cost, "max") for cost in confidence.cost_upper]),
+    )
+
+
+def _kept_for_certain(belief: Belief, state: int) -> FloatArray | None:
+    """Return the best stationary policy found that is certain to keep the budget."""
+    start = np.zeros(belief.knowledge.n_states)
+    start[state] = 1.0
+    problem = belief.likeliest().replace(cost=belief.cost_upper, start=start)
+    found = RobustLP(max_iterations=_SEARCHES).solve(problem, uncertainty=belief.sets)
+    if not isinstance(found.policy, Policy):
+        return None
+    return found.policy.pair_weights(problem)
 
 
 def _message(gap: float, epsilon: float, safe: bool, unreachable: int) -> str:

@@ -24,6 +24,7 @@ from escapade.agent.belief import Belief
 from escapade.agent.certificate import Certificate, certify
 from escapade.agent.phases import REASONS, Phase
 from escapade.agent.planning import Planned, Planning
+from escapade.agent.refinement import further_goals
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.errors import AssumptionError, refusal
@@ -32,6 +33,9 @@ from escapade.knowledge.knowledge import Knowledge
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = ["E4", "Decision"]
+
+_LOOK_AGAIN = 1.25
+"""By how much a life must have grown before the certificate is looked at again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,9 @@ class E4:
         What the world did against the assumptions, in words; empty while all holds.
     plans, decisions
         How often the agent has planned and decided.
+    certified
+        Whether, when it last looked, the earning policy was certified to be within
+        ``epsilon`` of the best; see :meth:`certificate`.
 
     Raises
     ------
@@ -121,6 +128,8 @@ class E4:
         self.plans = 1
         self.decisions = 0
         self.breaks: list[str] = []
+        self.certified = False
+        self._look_at = 0
         self.state: int | None = None
         self._open: tuple[Decision, int] | None = None
         self._last: tuple[int, float, tuple[float, ...] | None, int] | None = None
@@ -254,6 +263,34 @@ class E4:
             return
         self.safety.refresh(self.belief)
         self.planned = self.planning.plan(self.belief, self.safety)
+        self._look_at_certificate()
+
+    def _look_at_certificate(self) -> None:
+        """Ask, once nothing is left to explore, if the gap is closed, or what would.
+
+        That costs more than a plan, so it is asked at times that grow apart.
+        """
+        state = self.state
+        if state is None or self.decisions < self._look_at:
+            return
+        if self.planned.frontier.value[state] > 0.0:
+            return
+        self._look_at = int(_LOOK_AGAIN * self.decisions) + 1
+        found = self._certify(state, search=False)
+        self.certified = found.safe and found.gap <= self.settings.epsilon
+        if self.certified or not self.settings.refine:
+            return
+        earning = self.planning.earning(self.belief, self.safety, self.planned)
+        self.planning.refine = further_goals(
+            self.belief,
+            self.belief.likeliest(),
+            found.optimism,
+            state=state,
+            earning=earning.weights,
+            playable=self.planned.playable,
+            decisions=self.decisions,
+        )
+        self.planned = self.planning.plan(self.belief, self.safety)
 
     def break_down(self, what: str) -> None:
         """Note that an assumption broke, and keep to the fallback from now on."""
@@ -265,20 +302,26 @@ class E4:
             )
 
     def certificate(self) -> Certificate:
-        """Return what is certain about the exploiting policy from the present state.
+        """Return what is certain about the earning policy from the present state.
 
-        Before the first step that is the first possible start.
+        Before the first step that is the first possible start.  If the policy that the
+        agent thinks best is not certain to keep the budget, the best one is searched
+        for that is, which can take seconds.
         """
         here = self.state
         if here is None:
             here = int(np.flatnonzero(self.knowledge.start)[0])
+        return self._certify(here, search=True)
+
+    def _certify(self, state: int, *, search: bool) -> Certificate:
         earning = self.planning.earning(self.belief, self.safety, self.planned)
         return certify(
             self.belief,
             self.planned,
             earning.weights,
-            state=here,
+            state=state,
             epsilon=self.settings.epsilon,
+            search=search,
         )
 
     # -- files -------------------------------------------------------------------------
@@ -303,6 +346,8 @@ class E4:
             opened = {**asdict(self._open[0]), "pair": self._open[1]}
         return {
             "plans": self.plans,
+            "certified": self.certified,
+            "look_at": self._look_at,
             "decisions": self.decisions,
             "breaks": list(self.breaks),
             "state": self.state,
@@ -313,6 +358,8 @@ class E4:
     def restore_journal(self, journal: Mapping[str, Any]) -> None:
         """Go back to what :meth:`journal` returned."""
         self.plans = int(journal["plans"])
+        self.certified = bool(journal["certified"])
+        self._look_at = int(journal["look_at"])
         self.decisions = int(journal["decisions"])
         self.breaks = [str(what) for what in journal["breaks"]]
         self.state = journal["state"]

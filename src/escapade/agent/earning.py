@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -187,7 +188,8 @@ class Earner:
             np.zeros(shape),
             pairs,
         )
-        return step * np.arange(_LEVELS), pairs
+        levels: FloatArray = step * np.arange(_LEVELS)
+        return levels, pairs
 
 
 def _foreseen(belief: Belief) -> tuple[FloatArray, BoolArray]:
@@ -207,7 +209,7 @@ def _foreseen(belief: Belief) -> tuple[FloatArray, BoolArray]:
     return np.where(steady, belief.mean_cost()[0], np.minimum(foreseen, bound)), steady
 
 
-def _restricted(model: CMDP, usable: BoolArray, safety: Safety) -> dict[str, object]:
+def _restricted(model: CMDP, usable: BoolArray, safety: Safety) -> dict[str, Any]:
     """Return the arrays of the model with the usable pairs alone."""
     entries = np.repeat(usable, np.diff(model.row_ptr))
     lengths = np.diff(model.row_ptr)[usable]

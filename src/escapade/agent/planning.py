@@ -68,11 +68,15 @@ def reached_by(belief: Belief, playable: BoolArray) -> BoolArray:
 
 
 class Planning:
-    """Plans again and again, each time from where the last plan ended."""
+    """Plans again and again, each time from where the last plan ended.
+
+    ``refine`` holds visits ``[pairs]`` that are wanted beyond the quota, if any.
+    """
 
     def __init__(self, settings: E4Settings) -> None:
         self._settings = settings
         self._earner = Earner()
+        self.refine: IntArray | None = None
 
     def plan(self, belief: Belief, safety: Safety) -> Planned:
         """Return the plan for what is believed now."""
@@ -95,6 +99,8 @@ class Planning:
         goal = np.where(
             known[layout.pair_state] | ~playable | self._settled(belief), 0, quota
         )
+        if self.refine is not None:
+            goal = np.maximum(goal, np.where(playable, self.refine, 0))
         frontier = find_frontier(belief, safety, playable, visits < goal)
         exploring = frontier.value > 0.0
         ledger = self.ledger(belief, safety)
@@ -153,11 +159,15 @@ class Planning:
 
     def state(self) -> dict[str, np.ndarray]:
         """Return what the next plan will begin with, as arrays by name."""
-        return self._earner.state()
+        kept = self._earner.state()
+        if self.refine is not None:
+            kept["refine"] = np.array(self.refine)
+        return kept
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go back to what :meth:`state` returned."""
         self._earner.restore(arrays)
+        self.refine = arrays.get("refine")
 
     @staticmethod
     def _settled(belief: Belief) -> BoolArray:
@@ -186,7 +196,8 @@ class Planning:
         """Return the visits of each pair at which evidence has grown enough."""
         settings = self._settings
         grown = np.ceil(settings.replan_growth * visits).astype(np.int64)
-        return np.maximum(grown, visits + settings.known_after)
+        watch: IntArray = np.maximum(grown, visits + settings.known_after)
+        return watch
 
     def earning(self, belief: Belief, safety: Safety, planned: Planned) -> Earning:
         """Return the plan for earning, though the present plan may only explore."""

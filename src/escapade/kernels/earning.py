@@ -16,17 +16,15 @@ from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
 __all__ = ["earn"]
 
+
 @compiled
 def _at(place: float, row: FloatArray) -> float:
     """``row``: ``[G]``, values at the levels; the value at ``place`` between them."""
-    top = row.size - 1
-    if place >= top:
-        return row[top]
-    if place <= 0.0:
-        return row[0]
-    low = int(place)
-    part = place - low
-    return (1.0 - part) * row[low] + part * row[low + 1]
+    last = row.size - 1
+    low = int(min(max(place, 0.0), last - 1.0))
+    part = min(max(place - low, 0.0), 1.0)
+    value: float = (1.0 - part) * row[low] + part * row[low + 1]
+    return value
 
 
 @compiled
@@ -106,7 +104,8 @@ def _worth(
             level_step,
             value,
         )
-    return reward[pair] + gamma * follows
+    worth: float = reward[pair] + gamma * follows
+    return worth
 
 
 @compiled
