@@ -31,7 +31,6 @@ __all__ = [
 
 _EPS = 2.220446049250313e-16
 _LOG_PI = math.log(math.pi)
-_HALVINGS = 60
 _OUTWARD = 1e-12
 _SAME = 1e-9
 """By how much, as a share of the bound, equal samples may seem to differ."""
@@ -42,7 +41,8 @@ def find_entry(
     row_ptr: IntArray, successor: IndexArray, pair: int, next_state: int
 ) -> int:
     """Return the entry of ``next_state`` in the row of ``pair``, or −1 if none."""
-    low, high = row_ptr[pair], row_ptr[pair + 1]
+    low: int = row_ptr[pair]
+    high: int = row_ptr[pair + 1]
     while low < high:
         middle = (low + high) >> 1
         if successor[middle] < next_state:
@@ -134,10 +134,13 @@ def record_all(
 @compiled
 def _end(share: float, bound: float, low: float, high: float, rising: bool) -> float:
     """Where kl(share ‖ p) passes ``bound`` between two points, rounded outward."""
-    for _ in range(_HALVINGS):
+    while True:
         p = 0.5 * (low + high)
-        entropy = share * math.log(share / p) + (1.0 - share) * math.log(
-            (1.0 - share) / (1.0 - p)
+        if p <= low or p >= high:  # nothing representable lies between
+            break
+        # share / p would overflow where p is tiny, and the end would lie inward
+        entropy = share * (math.log(share) - math.log(p)) + (1.0 - share) * (
+            math.log1p(-share) - math.log1p(-p)
         )
         if (entropy <= bound) == rising:
             low = p
@@ -163,9 +166,9 @@ def bernoulli_interval(
         + _LOG_PI
     )
     budget += 4.0 * _EPS * math.lgamma(n + 2.0)  # their difference is rounded
-    if x > 0.0:
+    if share > 0.0:  # a share that rounds to an end leaves the budget larger
         budget += x * math.log(share)
-    if x < n:
+    if share < 1.0:
         budget += (n - x) * math.log1p(-share)
     bound = budget / n * (1.0 + _OUTWARD)
     if share == 0.0:
