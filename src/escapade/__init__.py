@@ -14,6 +14,8 @@ if TYPE_CHECKING:
         environments,
         errors,
         kernels,
+        knowledge,
+        learning,
         model,
         planning,
         testing,
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
         typing,
         uncertainty,
     )
+    from escapade.knowledge.knowledge import Knowledge
+    from escapade.knowledge.log import Log
     from escapade.model.cmdp import CMDP
     from escapade.model.evaluation import evaluate, occupancy
     from escapade.model.policy import Policy
@@ -43,7 +47,9 @@ __all__ = [
     "CMDP",
     "ColumnGeneration",
     "DualLP",
+    "Knowledge",
     "LagrangianRobustDP",
+    "Log",
     "OccupationLP",
     "Policy",
     "PolicyGradient",
@@ -57,6 +63,8 @@ __all__ = [
     "evaluate",
     "fallback",
     "kernels",
+    "knowledge",
+    "learning",
     "model",
     "occupancy",
     "planning",
@@ -70,6 +78,8 @@ __all__ = [
 
 _MODULE_OF = {
     "CMDP": "escapade.model.cmdp",
+    "Knowledge": "escapade.knowledge.knowledge",
+    "Log": "escapade.knowledge.log",
     "ColumnGeneration": "escapade.planning.column_generation",
     "DualLP": "escapade.planning.dual_lp",
     "LagrangianRobustDP": "escapade.planning.lagrangian_robust_dp",

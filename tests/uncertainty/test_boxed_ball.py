@@ -1,6 +1,5 @@
 """L1 balls cut by bounds: members, emptiness, copies.
 
-
 The extremes are held to linear programs in the tests of the interval kernels.
 """
 
