@@ -188,7 +188,7 @@ class Earner:
             np.zeros(shape),
             pairs,
         )
-        levels: FloatArray = step * np.arange(_LEVELS)
+        levels = np.asarray(step * np.arange(_LEVELS), dtype=np.float64)
         return levels, pairs
 
 

@@ -17,6 +17,7 @@ in state 0: the dual agrees.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ import numpy as np
 from escapade.environments.episodes import episodic
 from escapade.environments.knowledge_of import of_loop
 from escapade.environments.world import World
+from escapade.knowledge.knowledge import Knowledge
 from escapade.model.arguments import read_count, read_discount
 from escapade.model.cmdp import CMDP
 
@@ -80,7 +82,7 @@ def three_state_loop(
     )
     known: dict[str, Any] = {}
     d = float(cmdp.budget[0])
-    told = partial(of_loop, cmdp)
+    told: Callable[[], Knowledge] | None = partial(of_loop, cmdp)
     if horizon is not None:
         episodes = episodic(cmdp, horizon)
         cmdp, told = episodes.cmdp, episodes.told

@@ -201,7 +201,8 @@ def fill_likeliest(
     entries in proportion to their room.  Returns the first pair whose bounds hold no
     distribution, or −1.
     """
-    for pair in pairs:
+    for i in range(pairs.size):
+        pair: int = pairs[i]
         begin, end = row_ptr[pair], row_ptr[pair + 1]
         missing = 1.0
         n = pair_visits[pair] + weight

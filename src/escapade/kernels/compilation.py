@@ -33,7 +33,8 @@ def uncounted(function: F) -> F:
     holds the arrays meanwhile; so the kernel may neither allocate nor return an array,
     and what takes a random generator is called from a kernel that counts.
     """
-    return cast(F, numba.njit(cache=True, error_model="numpy", _nrt=False)(function))
+    uncounting: Any = {"_nrt": False}  # an option that Numba's own types leave out
+    return cast(F, numba.njit(cache=True, error_model="numpy", **uncounting)(function))
 
 
 def compiled_parallel(function: F) -> F:

@@ -93,7 +93,7 @@ def _sample(law: int, mean: float, maximum: float, rng: Any) -> float:
     """Draw one sample; the twin of :func:`escapade.environments.noise.draw_sample`."""
     if law == DETERMINISTIC:
         return mean
-    u = rng.random()
+    u: float = rng.random()
     if law == BERNOULLI:
         return maximum if u * maximum < mean else 0.0
     half_width = min(mean, maximum - mean)

@@ -7,7 +7,7 @@ would: evidence does not hang on the order of steps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,17 +86,17 @@ class Counts:
         grid = (pairs.n_states, pairs.n_actions)
         known = steps
         if self.cost_steps is not None:
-            known = _per_pair("cost_steps", self.cost_steps, grid, pairs)
-            off = ~((known >= 0) & (known <= steps) & (known == np.round(known)))
+            given = _per_pair("cost_steps", self.cost_steps, grid, pairs)
+            off = ~((given >= 0) & (given <= steps) & (given == np.round(given)))
             if off.any():
                 pair = int(np.argmax(off))
                 raise refusal(
                     "cost_steps",
                     f"whole numbers in 0..{steps[pair]}",
-                    float(known[pair]),
+                    float(given[pair]),
                     pairs.name(pair),
                 )
-            known = known.astype(np.int64)
+            known = given.astype(np.int64)
         reward = _per_pair("rewards", self.rewards, grid, pairs)
         _check_sums("rewards", reward, steps, reward_max, pairs)
         cost = read_numbers("costs", self.costs)
@@ -134,7 +134,7 @@ class Tally:
 
 def _read_table(transitions: Any) -> sp.csr_array:
     if sp.issparse(transitions):
-        table = sp.csr_array(transitions).astype(np.float64)
+        table: sp.csr_array = sp.csr_array(cast(Any, transitions)).astype(np.float64)
     else:
         dense = read_array("counts", "transitions (S, A, S) or (S * A, S)", transitions)
         if dense.dtype.kind not in "fiu" or dense.ndim not in (2, 3):

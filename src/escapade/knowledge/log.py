@@ -190,8 +190,8 @@ class Log:
         ):
             out = (column < 0) | (column >= size)
             if out.any():
-                found = int(column[int(np.argmax(out))])
-                raise self.refuse(f"a {name} in 0..{size - 1}", found, out)
+                place = int(column[int(np.argmax(out))])
+                raise self.refuse(f"a {name} in 0..{size - 1}", place, out)
         out = ~((self.rewards >= 0.0) & (self.rewards <= reward_max))
         if out.any():
             found = float(self.rewards[int(np.argmax(out))])

@@ -177,7 +177,8 @@ def read_parquet(path: str | PathLike[str], columns: Mapping[str, str] | None) -
 
 def _unmasked(column: Any) -> list[Any]:
     """Return the cells of a column, ``None`` where there is none."""
-    return np.ma.asarray(column).tolist()
+    cells: list[Any] = np.ma.asarray(column).tolist()
+    return cells
 
 
 def _which(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -137,7 +137,7 @@ def _read_mask(support: Any, pairs: Pairs) -> sp.csr_array:
     """Return ones where a successor is possible, ``(pairs, S)``."""
     full = (pairs.n_states * pairs.n_actions, pairs.n_states)
     if sp.issparse(support):
-        mask = sp.csr_array(support).astype(np.float64)
+        mask = sp.csr_array(cast(Any, support)).astype(np.float64)
         mask.data = np.ones(mask.nnz)  # a stored zero is a possible successor
     else:
         given = read_array("support", "a boolean array (S, A, S)", support)

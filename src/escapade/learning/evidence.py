@@ -117,7 +117,7 @@ class Evidence:
                 next_states,
                 rewards,
                 np.ascontiguousarray(costs),
-                ~np.isnan(costs).any(axis=1),
+                np.logical_not(np.isnan(costs).any(axis=1)),
             )
         )
 

@@ -26,7 +26,7 @@ from escapade.kernels.lifetime import (
 from escapade.kernels.sampling import fill_cumulative
 from escapade.model.arguments import read_count
 from escapade.simulation.trace import Trace
-from escapade.typing import IntArray
+from escapade.typing import IndexArray
 
 __all__ = ["simulate"]
 
@@ -115,7 +115,7 @@ class _Tape:
     def cut(self, agent: E4, done: int, stopped: str) -> Trace:
         """Return the first ``done`` steps as a trace."""
         record, knowledge = self.record, agent.knowledge
-        actions: IntArray = knowledge.pairs.pair_action[record.pairs[:done]]
+        actions: IndexArray = knowledge.pairs.pair_action[record.pairs[:done]]
         return Trace(
             states=record.states[: done + 1],
             actions=actions,

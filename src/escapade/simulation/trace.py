@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from escapade.typing import FloatArray, IntArray
+from escapade.typing import CodeArray, FloatArray, IndexArray, IntArray
 
 __all__ = ["Trace"]
 
@@ -38,10 +38,10 @@ class Trace:
         Why the lifetime ended, in words.
     """
 
-    states: IntArray
-    actions: IntArray
-    phases: IntArray
-    reasons: IntArray
+    states: IndexArray
+    actions: IndexArray
+    phases: CodeArray
+    reasons: CodeArray
     rewards: FloatArray
     costs: FloatArray
     promise: FloatArray
