@@ -91,6 +91,8 @@ lock: $(DEV) ## pin and hash the requirements again
 	$(LOCK) --group build --output-file requirements.lock
 	$(LOCK) --group build --group test --group check --group docs \
 		--constraints requirements.lock --output-file requirements-dev.lock
+	$(LOCK) --group build --group extras \
+		--constraints requirements-dev.lock --output-file requirements-extras.lock
 	$(LOCK) --group build --group benchmark \
 		--constraints requirements-dev.lock --output-file requirements-benchmark.lock
 
@@ -136,7 +138,8 @@ $(DEV): $(PY) requirements-dev.lock pyproject.toml
 	$(call install,requirements-dev.lock)
 	@touch $(RUN) $@
 
-$(EXTRAS): $(DEV)
+$(EXTRAS): $(DEV) requirements-extras.lock
+	$(call install,requirements-extras.lock)
 	@echo "Installing $(TORCH) into $(VENV)"
 	@$(PIP) install --quiet "$(TORCH)"
 	@touch $@
