@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from escapade import (
+        agent,
         environments,
         errors,
         kernels,
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
         learning,
         model,
         planning,
+        simulation,
         testing,
         theory,
         typing,
         uncertainty,
     )
+    from escapade.agent.e4 import E4
+    from escapade.agent.settings import E4Settings
     from escapade.knowledge.knowledge import Knowledge
     from escapade.knowledge.log import Log
     from escapade.model.cmdp import CMDP
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from escapade.planning.slack_dp import SlackDP
     from escapade.planning.solution import Solution
     from escapade.planning.solve import solve
+    from escapade.simulation.simulate import simulate
 
     __version__: str
 
@@ -47,6 +52,8 @@ __all__ = [
     "CMDP",
     "ColumnGeneration",
     "DualLP",
+    "E4",
+    "E4Settings",
     "Knowledge",
     "LagrangianRobustDP",
     "Log",
@@ -58,6 +65,7 @@ __all__ = [
     "SlackDP",
     "Solution",
     "__version__",
+    "agent",
     "environments",
     "errors",
     "evaluate",
@@ -69,6 +77,8 @@ __all__ = [
     "occupancy",
     "planning",
     "robust_evaluate",
+    "simulate",
+    "simulation",
     "solve",
     "testing",
     "theory",
@@ -78,6 +88,8 @@ __all__ = [
 
 _MODULE_OF = {
     "CMDP": "escapade.model.cmdp",
+    "E4": "escapade.agent.e4",
+    "E4Settings": "escapade.agent.settings",
     "Knowledge": "escapade.knowledge.knowledge",
     "Log": "escapade.knowledge.log",
     "ColumnGeneration": "escapade.planning.column_generation",
@@ -94,6 +106,7 @@ _MODULE_OF = {
     "fallback": "escapade.planning.fallback",
     "occupancy": "escapade.model.evaluation",
     "robust_evaluate": "escapade.planning.robust_evaluation",
+    "simulate": "escapade.simulation.simulate",
     "solve": "escapade.planning.solve",
 }
 
