@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CMDP",
+    "E4",
     "ColumnGeneration",
     "DualLP",
-    "E4",
     "E4Settings",
     "Knowledge",
     "LagrangianRobustDP",
