@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from escapade.agent.belief import Belief
 from escapade.agent.planning import Planned
+from escapade.knowledge.belief import Belief
 from escapade.model.policy import Policy
 from escapade.planning.optimistic import Optimism, optimistic_bound
 from escapade.planning.robust_lp import RobustLP

@@ -20,7 +20,6 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from escapade.agent.belief import Belief
 from escapade.agent.certificate import Certificate, certify
 from escapade.agent.phases import REASONS, Phase
 from escapade.agent.planning import Planned, Planning
@@ -29,6 +28,7 @@ from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.errors import AssumptionError, refusal
 from escapade.kernels.ledger import Pending, decide, settle, wish_to_plan
+from escapade.knowledge.birth import at_birth
 from escapade.knowledge.knowledge import Knowledge
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
@@ -102,13 +102,10 @@ class E4:
     ) -> None:
         self.knowledge = knowledge
         self.settings = settings or E4Settings()
-        margin = self.settings.margin * knowledge.budget
-        most = knowledge.cost_max / (1.0 - knowledge.discount)
-        share = np.divide(margin, most, out=np.ones_like(most), where=most > 0.0)
-        delta = self.settings.delta * min(float(share.min()), 1.0)
-        self.belief = Belief(knowledge, delta=delta)
-        sure = self.belief.failure_probability == 0.0
-        self.cap: FloatArray = knowledge.budget - (0.0 if sure else margin)
+        self.cap: FloatArray
+        self.belief, self.cap = at_birth(
+            knowledge, delta=self.settings.delta, margin=self.settings.margin
+        )
         self.safety = Safety(self.belief, self.cap, precision=1e-9)
         self._check_start()
         self.promise: FloatArray = np.array(self.cap)

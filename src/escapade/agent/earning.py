@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from escapade.agent.belief import Belief
 from escapade.agent.safety import Safety
 from escapade.kernels.earning import earn
 from escapade.kernels.ledger import Ledger
+from escapade.knowledge.belief import Belief
 from escapade.model.cmdp import CMDP
 from escapade.planning.column_generation import ColumnGeneration
 from escapade.planning.dynamic_programming import chain_values, policy_iteration

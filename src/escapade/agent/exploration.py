@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from escapade.agent.belief import Belief
 from escapade.agent.safety import Safety
 from escapade.kernels.exploration import reach_values
+from escapade.knowledge.belief import Belief
 from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Frontier", "find_frontier"]

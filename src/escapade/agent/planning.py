@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from escapade.agent.belief import Belief
 from escapade.agent.earning import Earner, Earning
 from escapade.agent.exploration import Frontier, find_frontier
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.kernels.ledger import Ledger, Plan
+from escapade.knowledge.belief import Belief
 from escapade.typing import BoolArray, IntArray
 
 __all__ = ["Planned", "Planning"]

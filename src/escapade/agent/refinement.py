@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from escapade.agent.belief import Belief
+from escapade.knowledge.belief import Belief
 from escapade.model.cmdp import CMDP
 from escapade.model.evaluation import occupancy
 from escapade.model.policy import Policy

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from escapade.agent.belief import Belief
+from escapade.knowledge.belief import Belief
 from escapade.planning.fallback import Fallback, fallback
 from escapade.typing import BoolArray, FloatArray, IntArray
 

@@ -24,13 +24,13 @@ from dataclasses import fields
 
 import numpy as np
 
-from escapade.agent.given import Given
 from escapade.errors import AssumptionError, refusal
 from escapade.kernels.belief import (
     fill_likeliest,
     greatest_means,
     worst_steps,
 )
+from escapade.knowledge.given import Given
 from escapade.knowledge.knowledge import Knowledge
 from escapade.learning.confidence import Bounds, Confidence
 from escapade.learning.evidence import Evidence
