@@ -140,6 +140,11 @@ class E4:
                 f"found that {self.safety.at_birth.why(int(outside[0]))}"
             )
 
+    @property
+    def seed(self) -> int | None:
+        """Seed of the agent's own draws."""
+        return self.settings.seed
+
     # -- ask and tell ------------------------------------------------------------------
 
     def ask(self, state: SupportsIndex) -> Decision:

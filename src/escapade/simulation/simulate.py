@@ -1,8 +1,10 @@
 """The one loop in which an agent meets a world.
 
-The loop asks, acts and tells; that is all that passes between agent and world.  Where
-both are of this library, the same loop also exists compiled, and lives from plan to
-plan at once; it takes the same decisions, bit for bit, as a test holds it to.
+The loop asks, acts and tells; that is all that passes between agent and world, and any
+agent that keeps the protocol :class:`escapade.typing.Agent` can live in it.  For
+:class:`escapade.E4` in a world of this library the same loop also exists compiled, and
+lives from plan to plan at once; it takes the same decisions, bit for bit, as a test
+holds it to.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from escapade.kernels.lifetime import (
 from escapade.kernels.sampling import fill_cumulative
 from escapade.model.arguments import read_count
 from escapade.simulation.trace import Trace
-from escapade.typing import IndexArray
+from escapade.typing import Agent, IndexArray
 
 __all__ = ["simulate"]
 
@@ -34,7 +36,7 @@ _LAW = {"deterministic": 0, "bernoulli": 1, "uniform": 2}
 
 
 def simulate(
-    agent: E4,
+    agent: Agent,
     env: Any,
     steps: int,
     *,
@@ -47,7 +49,8 @@ def simulate(
     Parameters
     ----------
     agent
-        A new agent, or one that stopped where ``env`` now is.
+        A new agent, or one that stopped where ``env`` now is.  What an agent does not
+        promise stands in the trace as NaN.
     env
         A Gymnasium environment with discrete spaces and ``info["cost"]``.
     steps
@@ -55,8 +58,8 @@ def simulate(
     seed
         For the world; by default it follows from the agent's own seed.
     until
-        ``"steps"`` takes all of them; ``"certified"`` ends as soon as the agent's
-        certificate is as narrow as its ``epsilon``.
+        ``"steps"`` takes all of them; ``"certified"``, which asks for an E4 agent, ends
+        as soon as its certificate is as narrow as its ``epsilon``.
     compiled
         Whether to use the compiled loop; by default where that is possible.
 
@@ -67,24 +70,28 @@ def simulate(
     steps = read_count("steps", steps)
     if until not in ("steps", "certified"):
         raise refusal("until", "'steps' or 'certified'", repr(until))
-    possible = isinstance(env, CMDPEnv) and isinstance(agent, E4)
-    if compiled and not possible:
+    if until == "certified" and not isinstance(agent, E4):
+        raise refusal("until", "'steps' for an agent without certificates", repr(until))
+    tape = _Tape(agent, steps)
+    if isinstance(agent, E4) and isinstance(env, CMDPEnv) and compiled is not False:
+        tape.record.states[0] = _begin(agent, env, seed)
+        done, stopped = _run_compiled(agent, env, tape, steps, until)
+    elif compiled:
         raise refusal(
             "compiled", "an E4 agent and an environment over a CMDP", "others"
         )
-    state = _begin(agent, env, seed)
-    tape = _Tape(agent, steps, state)
-    run = _run_compiled if (possible if compiled is None else compiled) else _run
-    done, stopped = run(agent, env, tape, steps, until)
-    return tape.cut(agent, done, stopped)
+    else:
+        tape.record.states[0] = _begin(agent, env, seed)
+        done, stopped = _run(agent, env, tape, steps, until)
+    return tape.cut(done, stopped)
 
 
-def _begin(agent: E4, env: Any, seed: int | None) -> int:
+def _begin(agent: Agent, env: Any, seed: int | None) -> int:
     """Put the world where the agent is, or both at a start."""
     if agent.state is not None:
         return agent.state
     if seed is None:
-        own = agent.settings.seed
+        own = agent.seed
         seed = (
             None
             if own is None
@@ -97,8 +104,9 @@ def _begin(agent: E4, env: Any, seed: int | None) -> int:
 class _Tape:
     """Arrays that a lifetime is written into."""
 
-    def __init__(self, agent: E4, steps: int, state: int) -> None:
+    def __init__(self, agent: Agent, steps: int) -> None:
         k = agent.knowledge.n_costs
+        self.terms = agent.knowledge
         self.record = Record(
             states=np.zeros(steps + 1, dtype=np.int32),
             pairs=np.zeros(steps, dtype=np.int32),
@@ -109,16 +117,20 @@ class _Tape:
             promise=np.zeros((steps, k)),
             reserved=np.zeros((steps, k)),
         )
-        self.record.states[0] = state
+        self.actions: IndexArray = np.zeros(steps, dtype=np.int32)
+        self.reasons = dict(REASONS) if isinstance(agent, E4) else {}
         self.plans: list[int] = []
 
-    def cut(self, agent: E4, done: int, stopped: str) -> Trace:
+    def note_reasons(self, codes: dict[str, int]) -> None:
+        """Keep the words behind the numbers of reasons."""
+        self.reasons = {code: words for words, code in codes.items()}
+
+    def cut(self, done: int, stopped: str) -> Trace:
         """Return the first ``done`` steps as a trace."""
-        record, knowledge = self.record, agent.knowledge
-        actions: IndexArray = knowledge.pairs.pair_action[record.pairs[:done]]
+        record, terms = self.record, self.terms
         return Trace(
             states=record.states[: done + 1],
-            actions=actions,
+            actions=self.actions[:done],
             phases=record.phases[:done],
             reasons=record.reasons[:done],
             rewards=record.rewards[:done],
@@ -126,17 +138,20 @@ class _Tape:
             promise=record.promise[:done],
             reserved=record.reserved[:done],
             plans=np.array(self.plans, dtype=np.int64),
-            discount=knowledge.discount,
-            budget=knowledge.budget,
+            discount=terms.discount,
+            budget=terms.budget,
             stopped=stopped,
             phase_names=tuple(phase.label for phase in Phase),
-            reason_names=dict(REASONS),
+            reason_names=self.reasons,
         )
 
 
-def _run(agent: E4, env: Any, tape: _Tape, steps: int, until: str) -> tuple[int, str]:
+def _run(
+    agent: Agent, env: Any, tape: _Tape, steps: int, until: str
+) -> tuple[int, str]:
     """Ask, act and tell, one step after the other."""
     record = tape.record
+    codes = {words: code for code, words in tape.reasons.items()}
     state = int(record.states[0])
     for t in range(steps):
         plans = agent.plans
@@ -145,9 +160,9 @@ def _run(agent: E4, env: Any, tape: _Tape, steps: int, until: str) -> tuple[int,
         if ended or cut_off:
             raise refusal("env", "a world that goes on", f"an end at step {t}")
         state = int(after)
-        record.pairs[t] = agent.open_pair
+        tape.actions[t] = decision.action
         record.phases[t] = decision.phase
-        record.reasons[t] = decision.reason_code
+        record.reasons[t] = codes.setdefault(decision.reason, len(codes))
         record.rewards[t] = reward
         record.costs[t] = info["cost"]
         record.promise[t] = decision.promise
@@ -156,8 +171,10 @@ def _run(agent: E4, env: Any, tape: _Tape, steps: int, until: str) -> tuple[int,
         agent.tell(decision, reward=float(reward), cost=info["cost"], next_state=state)
         if agent.plans > plans:
             tape.plans.append(t + 1)
-            if until == "certified" and agent.certified:
+            if until == "certified" and isinstance(agent, E4) and agent.certified:
+                tape.note_reasons(codes)
                 return t + 1, "certified"
+    tape.note_reasons(codes)
     return steps, "all steps taken"
 
 
@@ -166,6 +183,7 @@ def _run_compiled(
 ) -> tuple[int, str]:
     """Live from plan to plan; between them nothing but compiled code runs."""
     world = _world(agent, env)
+    pair_action = agent.knowledge.pairs.pair_action
     t = 0
     while t < steps:
         begun, plans = t, agent.plans
@@ -185,6 +203,7 @@ def _run_compiled(
         )
         if why == IMPOSSIBLE:
             t += 1
+        tape.actions[begun:t] = pair_action[tape.record.pairs[begun:t]]
         last = int(tape.record.pairs[t - 1])
         after = int(tape.record.states[t])
         agent.decisions += t - begun - 1
