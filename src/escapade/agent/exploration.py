@@ -61,7 +61,9 @@ def find_frontier(
     pairs = knowledge.pairs
     wanted = np.zeros(knowledge.n_states, dtype=np.bool_)
     wanted[pairs.pair_state[playable & wants]] = True
-    slack = np.where(safety.allowed, safety.q - safety.w[:, pairs.pair_state], 0.0)
+    here = safety.w[:, pairs.pair_state]
+    slack = np.zeros_like(safety.q)
+    np.subtract(safety.q, here, out=slack, where=safety.allowed & np.isfinite(here))
     used = (slack / safety.cap[:, np.newaxis]).max(axis=0)
     value = np.empty(knowledge.n_states)
     score = np.empty(knowledge.n_pairs)
