@@ -48,7 +48,8 @@ def test_the_summary_is_the_trace_in_a_few_numbers():
         "states_visited": 3,
         "plans": 1,
         "phases": {
-            "exploit": 1, "explore": 2, "wander": 0, "escape": 0, "return": 0, "wait": 1,
+            "exploit": 1, "explore": 2, "wander": 0,
+            "escape": 0, "return": 0, "wait": 1,
         },
         "reward_per_step": 1.75,
         "cost_per_step": [0.75, 1.0],

@@ -100,6 +100,8 @@ class E4:
     def __init__(
         self, knowledge: Knowledge, settings: E4Settings | None = None
     ) -> None:
+        if not isinstance(knowledge, Knowledge):
+            raise refusal("knowledge", "a Knowledge", type(knowledge).__name__)
         self.knowledge = knowledge
         self.settings = settings or E4Settings()
         self.cap: FloatArray
