@@ -9,6 +9,7 @@ holds it to.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +31,7 @@ from escapade.model.arguments import read_count
 from escapade.simulation.trace import Trace
 from escapade.typing import Agent, IndexArray
 
-__all__ = ["simulate"]
+__all__ = ["counts_of", "simulate"]
 
 _LAW = {"deterministic": 0, "bernoulli": 1, "uniform": 2}
 
@@ -43,6 +44,7 @@ def simulate(
     seed: int | None = None,
     until: Literal["steps", "certified"] = "steps",
     compiled: bool | None = None,
+    on_plan: Callable[[int], None] | None = None,
 ) -> Trace:
     """Let an agent live in a world.
 
@@ -62,6 +64,8 @@ def simulate(
         as soon as its certificate is as narrow as its ``epsilon``.
     compiled
         Whether to use the compiled loop; by default where that is possible.
+    on_plan
+        Called after each new plan, with the number of steps taken by then.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def simulate(
         raise refusal("until", "'steps' or 'certified'", repr(until))
     if until == "certified" and not isinstance(agent, E4):
         raise refusal("until", "'steps' for an agent without certificates", repr(until))
-    tape = _Tape(agent, steps)
+    tape = _Tape(agent, steps, on_plan)
     if isinstance(agent, E4) and isinstance(env, CMDPEnv) and compiled is not False:
         tape.record.states[0] = _begin(agent, env, seed)
         done, stopped = _run_compiled(agent, env, tape, steps, until)
@@ -104,7 +108,9 @@ def _begin(agent: Agent, env: Any, seed: int | None) -> int:
 class _Tape:
     """Arrays that a lifetime is written into."""
 
-    def __init__(self, agent: Agent, steps: int) -> None:
+    def __init__(
+        self, agent: Agent, steps: int, on_plan: Callable[[int], None] | None
+    ) -> None:
         k = agent.knowledge.n_costs
         self.terms = agent.knowledge
         self.record = Record(
@@ -120,6 +126,13 @@ class _Tape:
         self.actions: IndexArray = np.zeros(steps, dtype=np.int32)
         self.reasons = dict(REASONS) if isinstance(agent, E4) else {}
         self.plans: list[int] = []
+        self._on_plan = on_plan
+
+    def note_plan(self, step: int) -> None:
+        """Note that before a step the agent planned again."""
+        self.plans.append(step)
+        if self._on_plan is not None:
+            self._on_plan(step)
 
     def note_reasons(self, codes: dict[str, int]) -> None:
         """Keep the words behind the numbers of reasons."""
@@ -170,7 +183,7 @@ def _run(
         record.states[t + 1] = state
         agent.tell(decision, reward=float(reward), cost=info["cost"], next_state=state)
         if agent.plans > plans:
-            tape.plans.append(t + 1)
+            tape.note_plan(t + 1)
             if until == "certified" and isinstance(agent, E4) and agent.certified:
                 tape.note_reasons(codes)
                 return t + 1, "certified"
@@ -190,7 +203,7 @@ def _run_compiled(
         t, why = live(
             agent.planned.ledger,
             agent.planned.plan,
-            _counts(agent),
+            counts_of(agent),
             agent.promise,
             agent.memory,
             agent.pending,
@@ -209,7 +222,7 @@ def _run_compiled(
         agent.decisions += t - begun - 1
         agent.finish_step(last, after, counted=why != IMPOSSIBLE)
         if agent.plans > plans:
-            tape.plans.append(t)
+            tape.note_plan(t)
             if until == "certified" and agent.certified:
                 env.place(after)
                 return t, "certified"
@@ -217,7 +230,8 @@ def _run_compiled(
     return steps, "all steps taken"
 
 
-def _counts(agent: E4) -> Counts:
+def counts_of(agent: E4) -> Counts:
+    """Return what an agent counts, as the compiled loop writes it."""
     evidence = agent.belief.evidence
     return Counts(
         row_ptr=evidence.row_ptr,
