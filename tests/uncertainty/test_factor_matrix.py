@@ -32,6 +32,8 @@ def instance(seed: int, n_pairs=7, r=3, n_states=5, radius=0.4, everywhere=False
     weights[rng.random(weights.shape) < 0.3] = 0.0
     weights[weights.sum(axis=1) == 0.0, 0] = 1.0
     weights /= weights.sum(axis=1, keepdims=True)
+    if np.linalg.matrix_rank(weights) < r:  # then a kernel does not tell its factors
+        weights[:r] = np.eye(r)
     factors = rng.dirichlet(np.ones(n_states), size=r)
     factors[rng.random(factors.shape) < 0.3] = 0.0
     factors[:, 0] += 0.05

@@ -8,7 +8,11 @@ The operator ``T`` satisfies ``T(v + c) = T v + γ c`` for every constant ``c``.
 
 The value of one deterministic policy solves ``(I − γ P) x = b``.  On models that mix
 slowly a Krylov method needs far fewer passes over the rows than sweeps do; BiCGStab
-with the diagonal as preconditioner is used here.
+with the diagonal as preconditioner is used here.  It divides by two inner products with
+a fixed *shadow* of the first residual.  Where these vanish, as they do exactly on small
+symmetric chains, or where its residual has drifted from the true one, the method starts
+again from where it is: after one substitution, which always contracts, and with a shadow
+between the new residual and its image, at right angles to neither.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from escapade.kernels.compilation import compiled
 from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["solve_chain", "sweep_chain", "sweep_values"]
+
+_VANISHING = 1e-14  # what is left of an inner product when all that counts cancels
 
 
 @compiled
@@ -125,6 +131,52 @@ def _apply(
 
 
 @compiled
+def _residual(
+    chosen: IntArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    gamma: float,
+    right: FloatArray,
+    x: FloatArray,
+    out: FloatArray,
+) -> float:
+    """``chosen``, ``right``, ``x``, ``out``: ``[S]``; ``right − (I − γ P) x``.
+
+    Returns the largest entry, by size.
+    """
+    _apply(chosen, row_ptr, successor, probability, gamma, x, out)
+    worst = 0.0
+    for state in range(x.size):
+        out[state] = right[state] - out[state]
+        worst = max(worst, abs(out[state]))
+    return worst
+
+
+@compiled
+def _size(vector: FloatArray) -> float:
+    """``vector``: ``[S]``; its Euclidean length."""
+    total = 0.0
+    for entry in vector:
+        total += entry * entry
+    return float(np.sqrt(total))
+
+
+@compiled
+def _shadow(residual: FloatArray, image: FloatArray, out: FloatArray) -> float:
+    """``residual``, ``image``, ``out``: ``[S]``; writes their mean direction.
+
+    Returns its length, 0 if they are opposite or one of them is nothing.
+    """
+    length, reach = _size(residual), _size(image)
+    for i in range(out.size):
+        out[i] = (
+            residual[i] / length + image[i] / reach if length * reach > 0.0 else 0.0
+        )
+    return _size(out)
+
+
+@compiled
 def solve_chain(
     chosen: IntArray,
     row_ptr: IntArray,
@@ -138,9 +190,11 @@ def solve_chain(
 ) -> tuple[int, float]:
     """``chosen``, ``right``, ``x``: ``[S]``; BiCGStab for ``(I − γ P) x = right``.
 
-    Starts from ``x = 0`` and writes the solution there.  Returns the iterations made
-    and the largest entry of the residual as the recursion carries it; the caller
-    computes it afresh.
+    Starts from ``x = 0`` and writes the solution there.  Stops when no entry of the
+    true residual exceeds ``tolerance``, when starting again no longer halves it, or
+    after ``max_iterations``.  Returns the iterations made, those spent on starting
+    again among them, and the largest entry of the residual, as the recursion carries
+    it when the iterations have run out.
     """
     n = right.size
     inverse = np.empty(n)
@@ -162,15 +216,44 @@ def solve_chain(
     rho_old = 1.0
     alpha = 1.0
     omega = 1.0
+    shadow_size = _size(shadow)
     worst = np.abs(residual).max()
+    drifted = np.inf  # the true residual when the method last thought it was done
+    broken = False
     iteration = 0
-    while iteration < max_iterations and worst > tolerance:
+    while iteration < max_iterations:
+        if broken or worst <= tolerance:
+            worst = _residual(
+                chosen, row_ptr, successor, probability, gamma, right, x, residual
+            )
+            if worst <= tolerance or (not broken and worst > 0.5 * drifted):
+                break
+            if not broken:
+                drifted = worst
+            for i in range(n):
+                x[i] += residual[i]
+            worst = _residual(
+                chosen, row_ptr, successor, probability, gamma, right, x, residual
+            )
+            for i in range(n):
+                preconditioned[i] = inverse[i] * residual[i]
+            _apply(
+                chosen, row_ptr, successor, probability, gamma, preconditioned, image
+            )
+            shadow_size = _shadow(residual, image, shadow)
+            direction[:] = 0.0
+            image[:] = 0.0
+            rho_old = alpha = omega = 1.0
+            broken = False
+            iteration += 1
+            continue
         iteration += 1
         rho = 0.0
         for i in range(n):
             rho += shadow[i] * residual[i]
-        if rho == 0.0 or omega == 0.0:
-            break
+        if abs(rho) <= _VANISHING * shadow_size * _size(residual):
+            broken = True
+            continue
         beta = (rho / rho_old) * (alpha / omega)
         for i in range(n):
             direction[i] = residual[i] + beta * (direction[i] - omega * image[i])
@@ -179,8 +262,9 @@ def solve_chain(
         along = 0.0
         for i in range(n):
             along += shadow[i] * image[i]
-        if along == 0.0:
-            break
+        if abs(along) <= _VANISHING * shadow_size * _size(image):
+            broken = True
+            continue
         alpha = rho / along
         for i in range(n):
             x[i] += alpha * preconditioned[i]
@@ -199,6 +283,7 @@ def solve_chain(
             residual[i] -= omega * half_image[i]
             worst = max(worst, abs(residual[i]))
         rho_old = rho
-        if not worst < 1e300:  # broken down; the caller starts again elsewhere
+        broken = omega == 0.0
+        if not worst < 1e300:  # nothing is left of it; the caller starts elsewhere
             break
     return iteration, worst
