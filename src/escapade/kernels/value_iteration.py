@@ -11,8 +11,8 @@ slowly a Krylov method needs far fewer passes over the rows than sweeps do; BiCG
 with the diagonal as preconditioner is used here.  It divides by two inner products with
 a fixed *shadow* of the first residual.  Where these vanish, as they do exactly on small
 symmetric chains, or where its residual has drifted from the true one, the method starts
-again from where it is: after one substitution, which always contracts, and with a shadow
-between the new residual and its image, at right angles to neither.
+again from where it is: after one substitution, which always contracts, with a shadow
+halfway between the new residual and its image, at right angles to neither.
 """
 
 from __future__ import annotations
