@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from escapade.planning.slack_dp import SlackDP
     from escapade.planning.solution import Solution
     from escapade.planning.solve import solve
+    from escapade.simulation.audit import audit
     from escapade.simulation.simulate import simulate
 
     __version__: str
@@ -66,6 +67,7 @@ __all__ = [
     "Solution",
     "__version__",
     "agent",
+    "audit",
     "environments",
     "errors",
     "evaluate",
@@ -102,6 +104,7 @@ _MODULE_OF = {
     "RobustLP": "escapade.planning.robust_lp",
     "SlackDP": "escapade.planning.slack_dp",
     "Solution": "escapade.planning.solution",
+    "audit": "escapade.simulation.audit",
     "evaluate": "escapade.model.evaluation",
     "fallback": "escapade.planning.fallback",
     "occupancy": "escapade.model.evaluation",

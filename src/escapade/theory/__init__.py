@@ -22,6 +22,7 @@ module                       what it answers
 ``diameter``                 how far the farthest state is, at best
 ``radii``                    confidence radii for a fixed number of visits
 ``concentration``            confidence radii and sets for all numbers of visits
+``betting``                  how large the mean of bounded samples may be
 ``example_one``              Example 1, as printed and as its formulas give it
 ``conditions``               an inequality of a lemma with both of its sides
 ``paper_bounds``             all of these numbers at once: :func:`bounds`
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from escapade.theory import (
         accuracy,
         attempts,
+        betting,
         budget_recursion,
         concentration,
         conditions,
@@ -61,6 +63,7 @@ __all__ = [
     "BoundsRow",
     "accuracy",
     "attempts",
+    "betting",
     "bounds",
     "budget_recursion",
     "concentration",
