@@ -103,7 +103,7 @@ def workshop() -> World:
 
 
 def _table(cmdp: CMDP) -> np.ndarray:
-    return cmdp.cost.reshape(cmdp.n_costs, cmdp.n_states, cmdp.n_actions)
+    return cmdp.cost.reshape(cmdp.n_costs, cmdp.n_states, cmdp.n_actions).copy()
 
 
 LIVES = {
