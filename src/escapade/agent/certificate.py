@@ -126,7 +126,7 @@ def certify(
     bounds = _bounds(belief, weights, state, precision)
     safe = bool((bounds.costs <= knowledge.budget).all())
     if not safe and search:
-        found = _kept_for_certain(belief, state)
+        found = _kept_for_certain(belief, state, precision)
         if found is not None:
             weights = found
             bounds = _bounds(belief, weights, state, precision)
@@ -187,11 +187,22 @@ def _bounds(
     )
 
 
-def _kept_for_certain(belief: Belief, state: int) -> FloatArray | None:
-    """Return the best stationary policy found that is certain to keep the budget."""
-    start = np.zeros(belief.knowledge.n_states)
+def _kept_for_certain(
+    belief: Belief, state: int, precision: float
+) -> FloatArray | None:
+    """Return the best stationary policy found that is certain to keep the budget.
+
+    It is held to a little less, so that the bound on what it costs, which is rounded
+    up, keeps the budget too.
+    """
+    knowledge = belief.knowledge
+    start = np.zeros(knowledge.n_states)
     start[state] = 1.0
-    problem = belief.likeliest().replace(cost=belief.cost_upper, start=start)
+    problem = belief.likeliest().replace(
+        cost=belief.cost_upper,
+        start=start,
+        budget=knowledge.budget * (1.0 - 4.0 * precision),
+    )
     found = RobustLP(max_iterations=_SEARCHES).solve(problem, uncertainty=belief.sets)
     if not isinstance(found.policy, Policy):
         return None

@@ -35,7 +35,7 @@ from escapade.typing import ArrayLike, FloatArray, IntArray
 __all__ = ["E4", "Decision"]
 
 _LOOK_AGAIN = 1.25
-"""By how much a life must have grown before the certificate is looked at again."""
+"""By how much a life must have grown before what takes long is looked at again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +129,7 @@ class E4:
         self.breaks: list[str] = []
         self.certified = False
         self._look_at = 0
+        self._renew_at = 0
         self.state: int | None = None
         self._open: tuple[Decision, int] | None = None
         self._last: tuple[int, float, tuple[float, ...] | None, int] | None = None
@@ -265,9 +266,17 @@ class E4:
         except AssumptionError as error:
             self.break_down(str(error))
             return
-        self.safety.refresh(self.belief)
+        self._keep_safe()
         self.planned = self.planning.plan(self.belief, self.safety)
         self._look_at_certificate()
+
+    def _keep_safe(self) -> None:
+        """Bring the fallback up to date; at times that grow apart, from scratch."""
+        if self.state is None or self.decisions < self._renew_at:
+            self.safety.refresh(self.belief)
+            return
+        self._renew_at = int(_LOOK_AGAIN * self.decisions) + 1
+        self.safety.renew(self.belief, self.state, self.promise)
 
     def _look_at_certificate(self) -> None:
         """Ask, once nothing is left to explore, if the gap is closed, or what would.
@@ -352,6 +361,7 @@ class E4:
             "plans": self.plans,
             "certified": self.certified,
             "look_at": self._look_at,
+            "renew_at": self._renew_at,
             "decisions": self.decisions,
             "breaks": list(self.breaks),
             "state": self.state,
@@ -364,6 +374,7 @@ class E4:
         self.plans = int(journal["plans"])
         self.certified = bool(journal["certified"])
         self._look_at = int(journal["look_at"])
+        self._renew_at = int(journal["renew_at"])
         self.decisions = int(journal["decisions"])
         self.breaks = [str(what) for what in journal["breaks"]]
         self.state = journal["state"]

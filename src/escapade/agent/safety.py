@@ -26,8 +26,11 @@ from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Safety"]
 
+_LOST = 4e-12
+"""More than one backup is rounded up by, as a share of the largest cost-to-go."""
+
 _UP = 1.0 + 1e-11
-"""More than rounding in one backup can do, so ``Q(s, f(s)) <= w(s)`` in doubles."""
+"""The same for what a backup has just offered: ``Q(s, f(s)) <= w(s)`` in doubles."""
 
 
 _KEPT = ("w", "pairs", "promisable", "allowed", "q", "ahead", "reach")
@@ -70,6 +73,7 @@ class Safety:
         self._sweeps = sweeps
         self._state_ptr = belief.knowledge.pairs.state_ptr
         self._per_state = np.diff(self._state_ptr)
+        self._lost = _LOST / (1.0 - belief.knowledge.discount)
         self.at_birth = self._found(belief)
         self._adopt(self.at_birth, belief)
         self.refresh(belief)
@@ -79,20 +83,27 @@ class Safety:
             belief.likeliest(),
             belief.sets,
             cost=belief.cost_upper,
-            budget=self.cap,
+            budget=self.cap * (1.0 - self._lost),
             precision=self._precision,
         )
 
     def _adopt(self, found: Fallback, belief: Belief) -> None:
-        knowledge = belief.knowledge
         self.promisable = np.array(found.promisable)
-        self.w = np.where(self.promisable, found.cost_to_go * _UP, np.inf)
-        actions = found.policy.actions
-        table = np.zeros((knowledge.n_states, knowledge.n_actions), dtype=np.int64)
-        table[knowledge.pairs.pair_state, knowledge.pairs.pair_action] = np.arange(
-            knowledge.n_pairs
-        )
-        self.pairs = table[np.arange(knowledge.n_states), actions]
+        self.w, self.pairs = self._rounded_up(found, belief)
+
+    def _rounded_up(
+        self, found: Fallback, belief: Belief
+    ) -> tuple[FloatArray, IntArray]:
+        """Return cost-to-go and pairs, with what backups round up along the way."""
+        inside = np.where(found.promisable, found.cost_to_go, 0.0)
+        more = self._lost * inside.max(axis=1, keepdims=True)
+        # where it is 0 nothing ever comes, and nothing is rounded
+        lifted = np.where(inside > 0.0, inside + more, 0.0)
+        layout = belief.knowledge.pairs
+        table = np.zeros((layout.n_states, layout.n_actions), dtype=np.int64)
+        table[layout.pair_state, layout.pair_action] = np.arange(layout.n_pairs)
+        pairs = table[np.arange(layout.n_states), found.policy.actions]
+        return np.where(found.promisable, lifted, np.inf), pairs
 
     def state(self) -> dict[str, np.ndarray]:
         """Return the fallback as it stands, as copies of arrays by name."""
@@ -104,6 +115,34 @@ class Safety:
             setattr(self, name, np.array(arrays[name]))
 
     # -- keeping up --------------------------------------------------------------------
+
+    def renew(self, belief: Belief, state: int, promise: FloatArray) -> None:
+        """Look for a fallback from scratch, and take what is better.
+
+        States outside that can only be promised together are found in no other way.
+        ``promise`` is what was promised in ``state``, where life goes on: with several
+        budgets another fallback is taken only if it keeps that.
+        """
+        found = self._found(belief)
+        w, pairs = self._rounded_up(found, belief)
+        if len(w) == 1:
+            # the least of two supersolutions is one, for the policy that attains it
+            better = w[0] < self.w[0]
+            self.w[0, better] = w[0, better]
+            self.pairs[better] = pairs[better]
+            self.promisable |= found.promisable
+        elif (w[:, state] <= promise).all() and self._exceeded(found, w):
+            self._adopt(found, belief)
+        self.refresh(belief)
+
+    def _exceeded(self, found: Fallback, w: FloatArray) -> bool:
+        """Tell whether a fallback covers more, or as much at less cost on the whole."""
+        more = int(found.promisable.sum()) - int(self.promisable.sum())
+        both = found.promisable & self.promisable
+        saved = (self.w[:, both] - w[:, both]).sum(axis=1) / np.maximum(
+            self.cap, 1e-300
+        )
+        return more > 0 or (more == 0 and bool(saved.sum() > 0.0))
 
     def refresh(self, belief: Belief) -> None:
         """Improve everything by what the belief has learned since the last time."""
