@@ -12,7 +12,6 @@ promises what that costs at worst, as far as it can still tell.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -30,6 +29,7 @@ from escapade.errors import AssumptionError, refusal
 from escapade.kernels.ledger import Pending, decide, settle, wish_to_plan
 from escapade.knowledge.birth import at_birth
 from escapade.knowledge.knowledge import Knowledge
+from escapade.knowledge.observations import read_cost, read_reward, read_state
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = ["E4", "Decision"]
@@ -160,7 +160,7 @@ class E4:
             raise refusal(
                 "ask", "what came of the last decision first", self._open[0].id
             )
-        here = self._read_state("state", state)
+        here = read_state(self.knowledge, "state", state)
         if self.state is not None and here != self.state:
             raise refusal("state", f"the state told last, {self.state}", here)
         if not self.safety.promisable[here] and not self.breaks:
@@ -216,9 +216,9 @@ class E4:
         next_state
             Where the step led.
         """
-        after = self._read_state("next_state", next_state)
-        earned = self._read_reward(reward)
-        paid = None if cost is None else self._read_cost(cost)
+        after = read_state(self.knowledge, "next_state", next_state)
+        earned = read_reward(self.knowledge, reward)
+        paid = None if cost is None else read_cost(self.knowledge, cost)
         told = (decision.id, earned, None if paid is None else tuple(paid), after)
         if self._open is None or decision.id != self._open[0].id:
             if told == self._last:
@@ -396,39 +396,3 @@ class E4:
     def open_pair(self) -> int:
         """The pair of the decision whose outcome has not been told; −1 if none."""
         return -1 if self._open is None else self._open[1]
-
-    # -- reading -----------------------------------------------------------------------
-
-    def _read_state(self, argument: str, value: SupportsIndex) -> int:
-        last = self.knowledge.n_states - 1
-        try:
-            state = operator.index(value)
-        except TypeError:
-            raise refusal(argument, f"a state in 0..{last}", repr(value)) from None
-        if not 0 <= state <= last:
-            raise AssumptionError(
-                f"{argument}: expected a state in 0..{last}, found {state}"
-            )
-        return state
-
-    def _read_reward(self, value: float) -> float:
-        reward, most = float(value), self.knowledge.reward_max
-        if not 0.0 <= reward <= most:
-            raise AssumptionError(
-                f"reward: expected a number in [0, {most:g}], found {reward:g}"
-            )
-        return reward
-
-    def _read_cost(self, value: ArrayLike) -> FloatArray:
-        most = self.knowledge.cost_max
-        cost = np.atleast_1d(np.array(value, dtype=np.float64))
-        if cost.shape != most.shape:
-            raise refusal("cost", f"{most.size} numbers", f"shape {cost.shape}")
-        bad = ~((cost >= 0.0) & (cost <= most))
-        if bad.any():
-            k = int(np.argmax(bad))
-            raise AssumptionError(
-                f"cost: expected a number in [0, {most[k]:g}], found {cost[k]:g}"
-                + (f" in channel {k}" if most.size > 1 else "")
-            )
-        return cost
