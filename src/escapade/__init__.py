@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from escapade.planning.slack_dp import SlackDP
     from escapade.planning.solution import Solution
     from escapade.planning.solve import solve
+    from escapade.preflight.examine import preflight
     from escapade.simulation.audit import audit
     from escapade.simulation.simulate import simulate
 
@@ -78,6 +79,7 @@ __all__ = [
     "model",
     "occupancy",
     "planning",
+    "preflight",
     "robust_evaluate",
     "simulate",
     "simulation",
@@ -108,6 +110,7 @@ _MODULE_OF = {
     "evaluate": "escapade.model.evaluation",
     "fallback": "escapade.planning.fallback",
     "occupancy": "escapade.model.evaluation",
+    "preflight": "escapade.preflight.examine",
     "robust_evaluate": "escapade.planning.robust_evaluation",
     "simulate": "escapade.simulation.simulate",
     "solve": "escapade.planning.solve",

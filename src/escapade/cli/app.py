@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from escapade.cli import bounds, demo, envs, solve
+from escapade.cli import bounds, check, demo, envs, solve
 from escapade.cli.output import complain, one_line, print_json
 from escapade.errors import EscapadeError, InvalidInputError, MissingExtraError
 
@@ -93,6 +93,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("check")(check.check)
 app.command("solve")(solve.solve)
 app.command("bounds")(bounds.bounds)
 app.command("envs")(envs.envs)

@@ -30,6 +30,7 @@ from escapade.uncertainty.packing import pack_set, unpack_set
 
 __all__ = [
     "fingerprint_of",
+    "holds_knowledge",
     "load_knowledge",
     "pack_knowledge",
     "save_knowledge",
@@ -249,6 +250,15 @@ def load_knowledge(path: str | PathLike[str]) -> Knowledge:
         raise InvalidFileError(
             f"path: expected valid knowledge in {path}, found {_first_line(error)}"
         ) from error
+
+
+def holds_knowledge(path: str | PathLike[str]) -> bool:
+    """Tell whether a file says that it holds knowledge, rather than something else."""
+    try:
+        header, _ = _read(Path(path))
+    except _UNREADABLE:
+        return False
+    return header.get("format") == _FORMAT
 
 
 # What a damaged archive raises, depending on where the damage is.

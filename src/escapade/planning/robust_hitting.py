@@ -57,6 +57,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _NO_PROGRESS = 1e-12  # a probability this small may be rounding
 _DENSE_UP_TO_STATES = 300
 _ROUNDS = 200
+_SWEEPS = 20
+_ROUNDINGS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,18 +324,31 @@ class _Search:
     ) -> FloatArray:
         """Return a policy's times under the kernel that makes them longest."""
         pairs = chosen[rest]
-        last = np.inf
         for _ in range(_ROUNDS):
-            h = self._solve(rest, pairs, self.sets.worst_kernel(h, sense="max"))
+            solved = self._solve(rest, pairs, self.sets.worst_kernel(h, sense="max"))
+            h = self._sweep(rest, pairs, h) if solved is None else solved
             q = self.sets.backup(h, self.one, 1.0, sense="max")
-            over = float((q[pairs] - h[rest]).max())
-            if over <= precision or over >= last:
+            over = float((q[pairs] - h[rest]).max())  # may grow before it falls
+            if over <= precision + _ROUNDINGS * _EPS * float(h.max()):
                 break
-            last = over
         return h
 
-    def _solve(self, rest: IntArray, pairs: IntArray, kernel: FloatArray) -> FloatArray:
-        """Solve ``h = 1 + P h`` on ``rest`` for one kernel."""
+    def _sweep(self, rest: IntArray, pairs: IntArray, h: FloatArray) -> FloatArray:
+        """Apply the operator of a policy some times, which needs no kernel."""
+        for _ in range(_SWEEPS):
+            q = self.sets.backup(h, self.one, 1.0, sense="max")
+            h = np.zeros_like(h)
+            h[rest] = q[pairs]
+        return h
+
+    def _solve(
+        self, rest: IntArray, pairs: IntArray, kernel: FloatArray
+    ) -> FloatArray | None:
+        """Solve ``h = 1 + P h`` on ``rest`` for one kernel.
+
+        ``None`` if under that kernel some state never arrives: where a set is not
+        exact its worst kernel may be a member of one part alone.
+        """
         n_states = self.cmdp.n_states
         matrix = sp.csr_array(
             (kernel, self.sets.successor, self.sets.row_ptr),
@@ -342,11 +357,16 @@ class _Search:
         inner = sp.csc_array(sp.eye_array(rest.size) - matrix[pairs][:, rest])
         ones = np.ones(rest.size)
         h = np.zeros(n_states)
-        if rest.size <= _DENSE_UP_TO_STATES:
-            h[rest] = np.linalg.solve(inner.toarray(), ones)
-        else:
-            h[rest] = spla.splu(inner).solve(ones)
-        return h
+        try:
+            if rest.size <= _DENSE_UP_TO_STATES:
+                h[rest] = np.linalg.solve(inner.toarray(), ones)
+            else:
+                h[rest] = spla.splu(inner).solve(ones)
+        except (np.linalg.LinAlgError, RuntimeError):  # exactly singular
+            return None
+        # every time is at least 1 where all arrive
+        arrives = bool(np.isfinite(h).all() and (h[rest] >= 0.5).all())
+        return h if arrives else None
 
 
 def _read_targets(targets: int | Iterable[int], n_states: int) -> BoolArray:
