@@ -28,6 +28,7 @@ ORDER = (
     "preflight",
     "agent",
     "simulation",
+    "experiment",
     "environments",
     "baselines",
     "theory",

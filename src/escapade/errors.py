@@ -7,6 +7,7 @@
     │   └── InvalidFileError             a file is truncated, foreign or tampered with
     ├── SolverError (RuntimeError)       an outside solver broke down; not "infeasible"
     ├── AssumptionError (RuntimeError)   the world broke an assumption at run time
+    ├── StorageError (RuntimeError)      the disk refused a run; what it held is kept
     └── MissingExtraError (ImportError)  an optional dependency is not installed
 
 Infeasibility is not here: it is a result (see :class:`escapade.Solution`).
@@ -24,6 +25,7 @@ __all__ = [
     "InvalidInputError",
     "MissingExtraError",
     "SolverError",
+    "StorageError",
     "refusal",
 ]
 
@@ -46,6 +48,10 @@ class SolverError(EscapadeError, RuntimeError):
 
 class AssumptionError(EscapadeError, RuntimeError):
     """The world did what the stated assumptions rule out."""
+
+
+class StorageError(EscapadeError, RuntimeError):
+    """The disk is full or cannot be written to; what was stored before is intact."""
 
 
 class MissingExtraError(EscapadeError, ImportError):

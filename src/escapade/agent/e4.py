@@ -90,6 +90,9 @@ class E4:
     certified
         Whether, when it last looked, the earning policy was certified to be within
         ``epsilon`` of the best; see :meth:`certificate`.
+    gap
+        How far from the best that policy might be, as seen then; ``None`` before it
+        has looked, or if the policy is not certain to keep the budget.
 
     Raises
     ------
@@ -128,6 +131,7 @@ class E4:
         self.decisions = 0
         self.breaks: list[str] = []
         self.certified = False
+        self.gap: float | None = None
         self._look_at = 0
         self._renew_at = 0
         self.state: int | None = None
@@ -291,6 +295,7 @@ class E4:
         self._look_at = int(_LOOK_AGAIN * self.decisions) + 1
         found = self._certify(state, search=False)
         self.certified = found.safe and found.gap <= self.settings.epsilon
+        self.gap = found.gap if found.safe else None
         if self.certified or not self.settings.refine:
             return
         earning = self.planning.earning(self.belief, self.safety, self.planned)
@@ -360,6 +365,7 @@ class E4:
         return {
             "plans": self.plans,
             "certified": self.certified,
+            "gap": self.gap,
             "look_at": self._look_at,
             "renew_at": self._renew_at,
             "decisions": self.decisions,
@@ -373,6 +379,7 @@ class E4:
         """Go back to what :meth:`journal` returned."""
         self.plans = int(journal["plans"])
         self.certified = bool(journal["certified"])
+        self.gap = journal["gap"]
         self._look_at = int(journal["look_at"])
         self._renew_at = int(journal["renew_at"])
         self.decisions = int(journal["decisions"])

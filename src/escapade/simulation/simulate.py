@@ -31,7 +31,7 @@ from escapade.model.arguments import read_count
 from escapade.simulation.trace import Trace
 from escapade.typing import Agent, IndexArray
 
-__all__ = ["counts_of", "simulate"]
+__all__ = ["begin", "counts_of", "simulate"]
 
 _LAW = {"deterministic": 0, "bernoulli": 1, "uniform": 2}
 
@@ -78,19 +78,19 @@ def simulate(
         raise refusal("until", "'steps' for an agent without certificates", repr(until))
     tape = _Tape(agent, steps, on_plan)
     if isinstance(agent, E4) and isinstance(env, CMDPEnv) and compiled is not False:
-        tape.record.states[0] = _begin(agent, env, seed)
+        tape.record.states[0] = begin(agent, env, seed)
         done, stopped = _run_compiled(agent, env, tape, steps, until)
     elif compiled:
         raise refusal(
             "compiled", "an E4 agent and an environment over a CMDP", "others"
         )
     else:
-        tape.record.states[0] = _begin(agent, env, seed)
+        tape.record.states[0] = begin(agent, env, seed)
         done, stopped = _run(agent, env, tape, steps, until)
     return tape.cut(done, stopped)
 
 
-def _begin(agent: Agent, env: Any, seed: int | None) -> int:
+def begin(agent: Agent, env: Any, seed: int | None = None) -> int:
     """Put the world where the agent is, or both at a start."""
     if agent.state is not None:
         return agent.state

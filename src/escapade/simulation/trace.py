@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from escapade.kernels.discounting import discount_back
 from escapade.typing import CodeArray, FloatArray, IndexArray, IntArray
 
 __all__ = ["Trace"]
@@ -97,8 +98,5 @@ class Trace:
 def discounted_from(values: FloatArray, discount: float) -> FloatArray:
     """Return the discounted sum of ``(T, K)`` values from every step on."""
     sums = np.empty_like(values)
-    after = np.zeros(values.shape[1])
-    for t in range(len(values) - 1, -1, -1):
-        after = values[t] + discount * after
-        sums[t] = after
+    discount_back(values, discount, sums)
     return sums

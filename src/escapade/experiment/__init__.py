@@ -1,0 +1,24 @@
+"""Runs: what they are, where they are kept, how they are lived, resumed and verified.
+
+A :class:`RunSpec` says what a run is; :class:`RunStore` and :class:`Run` find and read
+it; :func:`live` begins it, or goes on with it after an interruption, whatever that was.
+"""
+
+from escapade.experiment.callbacks import Callback, Moment, Silent
+from escapade.experiment.journal import Event
+from escapade.experiment.running import Interruption, live
+from escapade.experiment.spec import RunSpec, load_spec
+from escapade.experiment.store import Run, RunStore
+
+__all__ = [
+    "Callback",
+    "Event",
+    "Interruption",
+    "Moment",
+    "Run",
+    "RunSpec",
+    "RunStore",
+    "Silent",
+    "live",
+    "load_spec",
+]

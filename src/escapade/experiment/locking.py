@@ -1,0 +1,92 @@
+"""One writer a run: a lock that the system lets go of when its holder dies.
+
+The lock stands on a file of its own, so that readers are never kept out and a reader
+that copies the journal copies no lock.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+
+from escapade.errors import refusal
+
+__all__ = ["RunLock"]
+
+_NAME = ".lock"
+
+
+class RunLock:
+    """Holds a run directory for one writer, until closed.
+
+    Parameters
+    ----------
+    directory
+        Of the run.
+
+    Raises
+    ------
+    InvalidInputError
+        If another process, or another part of this one, holds it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            self._file = os.open(directory / _NAME, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise refusal(
+                "run", "a directory that can be written to", f"{directory} ({error})"
+            ) from None
+        if not _take(self._file):
+            holder = os.read(self._file, 64).decode("ascii", "replace").strip()
+            os.close(self._file)
+            who = f" (process {holder})" if holder.isdigit() else ""
+            raise refusal(
+                "run", "a run that nobody else is writing", f"{directory} in use{who}"
+            )
+        os.ftruncate(self._file, 0)
+        os.write(self._file, f"{os.getpid()}\n".encode())
+
+    def close(self) -> None:
+        """Let go."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> RunLock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(file: int) -> bool:
+        """Lock a byte far behind what is written, so that others can read who holds."""
+        os.lseek(file, 1 << 20, os.SEEK_SET)
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        finally:
+            os.lseek(file, 0, os.SEEK_SET)
+        return True
+
+else:
+    import fcntl
+
+    def _take(file: int) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True

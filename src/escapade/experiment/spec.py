@@ -1,0 +1,281 @@
+"""What a run is: data that is frozen, round-trips through TOML, and names the run.
+
+A specification holds everything on which a decision can depend, and how the run is
+written down.  The hash is taken of the former alone, less the seed; so runs that differ
+only in their seed share a hash, and a run is found again by
+``<world>-<hash>-<seed>``.
+
+::
+
+    format = 1
+    world = "wall-cycle"
+    steps = 50000
+    seed = 0
+    until = "steps"
+    durable = false
+
+    [parameters]        # of the world
+    size = 10
+
+    [settings]          # of the agent, as in escapade.E4Settings, without its seed
+    epsilon = 1.0
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
+
+from escapade.agent.settings import E4Settings
+from escapade.environments.registry import make, names, parameters
+from escapade.environments.world import World
+from escapade.errors import InvalidFileError, InvalidInputError, refusal
+
+__all__ = ["RunSpec", "load_spec"]
+
+_MOST = 2**53
+"""Whole numbers that TOML, JSON, SQLite and doubles all hold."""
+
+_OF_AGENT = tuple(f.name for f in fields(E4Settings) if f.name != "seed")
+_HASH_LENGTH = 10
+
+
+def _known_world(name: str) -> str:
+    if name not in names():
+        raise ValueError(f"a world among {list(names())}")
+    return name
+
+
+def _of_agent(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings in full; refuse a name that is none, or a value out of range."""
+    for key in settings:
+        if key not in _OF_AGENT:
+            raise refusal(
+                f"settings.{key}", f"a name among {list(_OF_AGENT)}", repr(key)
+            )
+    try:
+        # TOML writes 1 for 1.0; which of them was meant is settled by the field
+        made = TypeAdapter(E4Settings).validate_python(settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        said = first["msg"].removeprefix("Value error, ")
+        key, colon, rest = said.partition(": expected ")
+        if colon:  # refused by the settings themselves
+            expected, _, found = rest.rpartition(", found ")
+            raise refusal(f"settings.{key}", expected, found) from None
+        raise refusal(
+            f"settings.{first['loc'][0]}",
+            said.removeprefix("Input should be "),
+            repr(first["input"]),
+        ) from None
+    return {name: getattr(made, name) for name in _OF_AGENT}
+
+
+class RunSpec(BaseModel):
+    """A simulated run.
+
+    Attributes
+    ----------
+    format
+        Version of this format.
+    world
+        Name of a world, with hyphens; see :func:`escapade.environments.names`.
+    parameters
+        What the world is made with, in full.
+    steps
+        Steps to live at most.
+    seed
+        Of agent and world.
+    until
+        ``"certified"`` ends the run as soon as the agent is within its ``epsilon``.
+    settings
+        Those of :class:`escapade.E4Settings`, in full, without the seed.
+    durable
+        Whether each decision is on disk before it is acted on, as beside a real plant;
+        otherwise steps are written in groups.
+
+    Examples
+    --------
+    >>> spec = RunSpec(world="wall-cycle", parameters={"size": 4}, steps=1000, seed=7)
+    >>> spec.name
+    'wall-cycle-...-7'
+    >>> RunSpec.from_toml(spec.to_toml()) == spec
+    True
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format: Literal[1] = 1
+    world: Annotated[str, AfterValidator(_known_world)]
+    steps: int = Field(ge=1, le=_MOST)
+    seed: int = Field(default=0, ge=0, le=_MOST)
+    until: Literal["steps", "certified"] = "steps"
+    durable: bool = False
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise _in_our_words(error) from None
+        self.__dict__["settings"] = _of_agent(self.settings)
+        known = parameters(self.world)
+        for key in self.parameters:
+            if key not in known:
+                raise refusal(
+                    f"parameters.{key}", f"a name among {list(known)}", repr(key)
+                )
+        for key, value in self.parameters.items():
+            known[key] = _parameter(key, value, known[key])
+        self.__dict__["parameters"] = known
+
+    # -- what it names -----------------------------------------------------------------
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that decisions depend on, but for the seed."""
+        content = self.model_dump(exclude={"seed", "durable"})
+        text = json.dumps(content, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """``<world>-<hash>-<seed>``."""
+        return f"{self.world}-{self.digest[:_HASH_LENGTH]}-{self.seed}"
+
+    def make_world(self) -> World:
+        """Return the world in which the run lives."""
+        try:
+            return make(self.world, **self.parameters)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"parameters.{error}") from None
+
+    def make_settings(self) -> E4Settings:
+        """Return the settings of the agent, with the seed."""
+        return E4Settings(**self.settings, seed=self.seed)
+
+    # -- files -------------------------------------------------------------------------
+
+    def to_toml(self) -> str:
+        """Return the specification in TOML; always the same text for the same run."""
+        head = self.model_dump(exclude={"parameters", "settings"})
+        lines = _toml_lines(head)
+        for table in ("parameters", "settings"):
+            lines += ["", f"[{table}]", *_toml_lines(getattr(self, table))]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_toml(cls, text: str, *, source: str = "spec") -> RunSpec:
+        """Read a specification; an error names the key and the line that it stands in.
+
+        Parameters
+        ----------
+        text
+            In TOML.
+        source
+            What to call it in an error, such as the name of the file.
+        """
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidFileError(f"{source}: expected TOML, found {error}") from None
+        for table in ("parameters", "settings"):  # TOML has no null: a key is left out
+            if not isinstance(data.get(table, {}), Mapping):
+                raise InvalidFileError(
+                    f"{source}, line {_line_of(text, (table,))}: {table}: expected a "
+                    f"table, found {data[table]!r}"
+                )
+        try:
+            return cls(**data)
+        except InvalidInputError as error:
+            key = str(error).partition(":")[0]
+            line = _line_of(text, tuple(key.split(".")))
+            place = f", line {line}" if line else ""
+            raise InvalidFileError(f"{source}{place}: {error}") from None
+
+
+def load_spec(path: Path) -> RunSpec:
+    """Read the specification in a TOML file."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidFileError(
+            f"{path}: expected a specification in TOML, found that it cannot be read "
+            f"({error})"
+        ) from None
+    return RunSpec.from_toml(text, source=str(path))
+
+
+def _parameter(key: str, value: Any, default: Any) -> Any:
+    """Return a parameter as it is written in one way only."""
+    several = isinstance(value, list | tuple)
+    for entry in value if several else [value]:
+        if not isinstance(entry, str | int | float | bool | None):
+            raise refusal(
+                f"parameters.{key}", "numbers, a word or a truth", repr(value)
+            )
+    if several:
+        return tuple(float(v) if type(v) is int else v for v in value)
+    return float(value) if type(value) is int and type(default) is float else value
+
+
+def _in_our_words(error: ValidationError) -> InvalidInputError:
+    """Return the first thing that pydantic found, as one line."""
+    # a name that is none explains why another is missing
+    found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+    first = found[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        return refusal(key, "a value", "none")
+    if first["type"] == "extra_forbidden":
+        return refusal(key, f"a name among {list(RunSpec.model_fields)}", repr(key))
+    expected = first["msg"].removeprefix("Input should be ")
+    expected = expected.removeprefix("Value error, ")
+    return refusal(key, expected, repr(first["input"]))
+
+
+def _toml_lines(table: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{key} = {_toml(value)}" for key, value in table.items() if value is not None
+    ]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return repr(value)
+
+
+def _line_of(text: str, path: tuple[str, ...]) -> int:
+    """Return the line in which a key stands, 0 if that is not plain to see."""
+    *table, key = path
+    wanted, here = ".".join(table), ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        head = re.match(r"\s*\[\s*([\w.-]+)\s*\]", line)
+        if head:
+            here = head[1]
+            if not table and here == key:
+                return number
+        elif here == wanted and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
+            return number
+    return 0

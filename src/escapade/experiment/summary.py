@@ -1,0 +1,97 @@
+"""How a run ended, in numbers that follow from its journal and its agent alone.
+
+The summary is derived, so :mod:`escapade.experiment.verify` derives it again and
+compares.  What hangs on the clock or the machine stands in the journal instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from escapade.agent.e4 import E4
+from escapade.simulation.trace import Trace
+
+__all__ = ["assumption", "digest_of", "realised", "summarise", "verdict"]
+
+
+def assumption(agent: E4) -> str:
+    """Return in a sentence under what the promise holds."""
+    failure = agent.belief.failure_probability
+    if agent.breaks:
+        return "no promise: an assumption broke, and the fallback is played"
+    if failure == 0.0:
+        return "holds surely, if what the agent was told is true"
+    return (
+        f"holds at all times with probability {1.0 - agent.settings.delta:g}, if what "
+        f"the agent was told is true"
+    )
+
+
+def realised(trace: Trace) -> dict[str, Any]:
+    """Return what was paid, beside what was promised.
+
+    A realised cost above the budget is no broken promise, which is about expectations;
+    but with one lifetime to see, it is what there is to see.
+    """
+    to_go = trace.cost_to_go()
+    over = to_go > trace.budget
+    return {
+        "cost": trace.costs.sum(axis=0).tolist(),
+        "largest_cost_to_go": to_go.max(axis=0, initial=0.0).tolist(),
+        "steps_over_budget": over.any(axis=1).sum().item(),
+    }
+
+
+def summarise(agent: E4, trace: Trace) -> dict[str, Any]:
+    """Return the summary of a finished run; the agent is one that was set aside.
+
+    The certificate is asked of it, which may change what it would plan next.
+    """
+    certificate = agent.certificate()
+    slack = trace.promise - trace.reserved
+    kept = bool((slack >= 0.0).all() and (trace.promise <= agent.cap).all())
+    found: dict[str, Any] = {
+        **trace.summary(),
+        "realised": realised(trace),
+        "promise_kept": kept and not agent.breaks,
+        "breaks": list(agent.breaks),
+        "assumption": assumption(agent),
+        "delta": agent.settings.delta,
+        "failure_probability": agent.belief.failure_probability,
+        "cap": agent.cap.tolist(),
+        "known_states": int(agent.planned.plan.known.sum()),
+        "states": agent.knowledge.n_states,
+        "certified": agent.certified,
+        "certificate": {
+            "state": certificate.state,
+            "value_lower": certificate.value_lower,
+            "value_upper": certificate.value_upper,
+            "cost_upper": certificate.cost_upper.tolist(),
+            "upper_bound": certificate.upper_bound,
+            "gap": certificate.gap,
+            "safe": certificate.safe,
+            "exposure": certificate.exposure,
+            "message": certificate.message,
+        },
+    }
+    found["verdict"] = verdict(found)
+    return found
+
+
+def verdict(summary: dict[str, Any]) -> str:
+    """Return the outcome of a run in a sentence or two."""
+    steps = f"{summary['steps']:,} steps"
+    if summary["breaks"]:
+        first = summary["breaks"][0]
+        return f"{steps}; an assumption broke, and the fallback was played: {first}"
+    if not summary["promise_kept"]:
+        return f"{steps}; the promise was not kept"
+    return f"{steps} within promise; {summary['certificate']['message']}"
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
