@@ -156,7 +156,7 @@ def _list(_, arrays):
         (_version, "expected format version 1 in .*, found version 99"),
         (_array, "the file was altered after it was written"),
         (_content, "the file was altered after it was written"),
-        (_list, "its header is not an object"),
+        (_list, "its header is not that of a file of this library"),
     ],
 )
 def test_altered_files_are_refused(plant, tmp_path, change, message):
@@ -171,7 +171,7 @@ def test_contents_that_do_not_fit_are_refused(plant, tmp_path, monkeypatch):
     """Even if whoever altered them wrote a new fingerprint as well."""
     path = tmp_path / "plant.npz"
     plant.save(path)
-    monkeypatch.setattr("escapade.knowledge.files._digest", lambda *_: "forged")
+    monkeypatch.setattr("escapade.model.archives.digest", lambda *_: "forged")
     for name, value in (
         ("budget", np.array([-1.0, 1.0])),
         ("successor", np.array([99] * 9)),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from escapade.errors import InvalidFileError, InvalidInputError
 from escapade.model import CMDP
-from escapade.model.files import write_atomically
+from escapade.model.archives import digest, write_atomically
 from escapade.testing import cmdps
 
 
@@ -72,6 +72,17 @@ def header_of(path):
 def with_header(path, **changes):
     text = json.dumps({**header_of(path), **changes}).encode()
     rewrite(path, {"header.npy": as_member(np.frombuffer(text, dtype=np.uint8))})
+
+
+def forge(path, content=None, **arrays):
+    """Change what the file holds, and record the new fingerprint as well."""
+    with np.load(path) as archive:
+        held = {name: archive[name] for name in archive.files if name != "header"}
+    for name, array in arrays.items():
+        held[name] = np.asarray(array)
+        rewrite(path, {f"{name}.npy": as_member(held[name])})
+    told = {**header_of(path)["content"], **(content or {})}
+    with_header(path, content=told, fingerprint=digest(told, held))
 
 
 def refused(path, words):
@@ -169,11 +180,18 @@ def test_a_changed_number_is_found_by_the_fingerprint(saved):
     refused(saved, "altered after it was written")
 
 
-def test_numbers_that_are_no_problem_are_refused_as_ever(saved):
-    reward = np.load(saved)["reward"].copy()
-    reward[0] = -1.0
-    rewrite(saved, {"reward.npy": as_member(reward)})
+def test_numbers_that_are_no_problem_are_refused_as_ever(plant, saved):
+    forge(saved)
+    assert CMDP.load(saved) == plant  # the forger knows the format
+    forge(saved, reward=[-1.0, 0.5, 0.0, 0.1])
     refused(saved, "reward: expected finite numbers of at least 0, found -1")
+    forge(saved, reward=[1.0, 0.5, 0.0, 0.1], row_ptr=[0, 2, 9, 5, 6])
+    refused(saved, "row_ptr: expected pointers that never decrease")
+
+
+def test_members_that_no_problem_has(saved):
+    forge(saved, stowaway=np.zeros(3))
+    refused(saved, "stowaway")
 
 
 HEADERS = {
@@ -182,11 +200,8 @@ HEADERS = {
     "no version": ({"version": None}, "found version None"),
     "another fingerprint": ({"fingerprint": "0" * 64}, "altered after it was written"),
     "no fingerprint": ({"fingerprint": None}, "altered after it was written"),
-    "a discount of nothing": ({"discount": None}, "discount: expected"),
-    "actions in words": ({"n_actions": "two"}, "n_actions: expected"),
-    "more actions than can be": ({"n_actions": 10**30}, "n_actions: expected"),
-    "names of nothing": ({"state_names": 3}, "state_names: expected"),
-    "an infinite bound": ({"reward_max": float("inf")}, "reward_max: expected"),
+    "other contents": ({"content": {"discount": 0.5}}, "altered after it was written"),
+    "no contents": ({"content": None}, "altered after it was written"),
 }
 
 
@@ -194,6 +209,23 @@ HEADERS = {
 def test_a_header_that_was_tampered_with(saved, name):
     changes, words = HEADERS[name]
     with_header(saved, **changes)
+    refused(saved, words)
+
+
+FORGERIES = {
+    "a discount of nothing": ({"discount": None}, "discount: expected"),
+    "actions in words": ({"n_actions": "two"}, "n_actions: expected"),
+    "more actions than can be": ({"n_actions": 10**30}, "n_actions: expected"),
+    "names of nothing": ({"state_names": 3}, "state_names: expected"),
+    "an infinite bound": ({"reward_max": float("inf")}, "reward_max: expected"),
+    "a word too many": ({"colour": "red"}, "colour"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_contents_that_were_forged_with_their_fingerprint(saved, name):
+    content, words = FORGERIES[name]
+    forge(saved, content)
     refused(saved, words)
 
 
@@ -207,13 +239,19 @@ def test_a_header_that_is_no_header(saved):
 @pytest.mark.parametrize("name", ["header", "reward", "row_ptr"])
 def test_a_missing_member(saved, name):
     rewrite(saved, {f"{name}.npy": None})
-    refused(saved, name)
+    refused(saved, "no header" if name == "header" else "altered after")
+    if name != "header":
+        forge(saved)
+        refused(saved, name)
 
 
 def test_members_of_another_kind(saved):
-    for data in (b"not an array", as_member(np.array(["a", "b", "c", "d"]))):
-        rewrite(saved, {"reward.npy": data})
-        refused(saved, "reward")
+    rewrite(saved, {"reward.npy": b"not an array"})
+    refused(saved, "reward")
+    rewrite(saved, {"reward.npy": as_member(np.array(["a", "b", "c", "d"]))})
+    refused(saved, "altered after")
+    forge(saved)
+    refused(saved, "reward")
 
 
 def test_a_member_that_claims_to_be_enormous(saved):
@@ -242,10 +280,7 @@ def test_a_pickle_in_the_file_is_never_run(saved, tmp_path, name):
     bomb = np.empty(1, dtype=object)
     bomb[0] = Bomb(str(trace))
     rewrite(saved, {f"{name}.npy": as_member(bomb, allow_pickle=True)})
-    if name == "stowaway":  # nobody reads it
-        assert isinstance(CMDP.load(saved), CMDP)
-    else:
-        refused(saved, "expected an Escapade CMDP file")
+    refused(saved, "expected an Escapade CMDP file")
     assert not trace.exists()
     pickle.loads(pickle.dumps(bomb))  # it would have run
     assert trace.exists()
@@ -269,6 +304,16 @@ def test_a_write_that_breaks_off_leaves_the_old_file(plant, saved):
         write_atomically(saved, write)
     assert saved.read_bytes() == before
     assert inside(saved.parent) == [saved.name]
+
+
+@pytest.mark.parametrize("path", [None, 3, b"plant.npz"])
+def test_a_path_that_is_none(plant, path):
+    with pytest.raises(
+        InvalidInputError, match=r"path: expected .* a (NoneType|int|b)"
+    ):
+        plant.save(path)
+    with pytest.raises(InvalidFileError, match="path: expected an Escapade CMDP file"):
+        CMDP.load(path)
 
 
 @pytest.mark.parametrize("path", ["nowhere/plant.npz", "."])

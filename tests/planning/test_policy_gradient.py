@@ -452,9 +452,11 @@ def test_a_damaged_checkpoint_is_refused(tmp_path) -> None:
     np.savez(file, theta=np.zeros(3))
     with pytest.raises(InvalidFileError, match="checkpoint: expected a whole file"):
         ep.solve(cmdp, solver)
-    header = {"format": "else", "version": 9, "run": {}, "state": {}}
+    header = {"format": "else", "version": 9, "fingerprint": "", "content": {}}
     np.savez(file, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8))
-    with pytest.raises(InvalidFileError, match="found else version 9"):
+    with pytest.raises(
+        InvalidFileError, match=r"checkpoint: expected format .*, found 'else'"
+    ):
         ep.solve(cmdp, solver)
 
 

@@ -1,4 +1,4 @@
-"""Knowledge on disk: npz archives that hold arrays and one line of JSON, never objects.
+"""Knowledge on disk: what an archive of :mod:`escapade.model.archives` holds of it.
 
 What is written are the arguments from which the same knowledge is built again, so that
 reading goes through the same checks as building.  :func:`pack_knowledge` and
@@ -8,15 +8,9 @@ their own.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +19,13 @@ from escapade.errors import EscapadeError, InvalidFileError
 from escapade.knowledge.counts import Counts
 from escapade.knowledge.knowledge import Knowledge
 from escapade.knowledge.log import Log
-from escapade.model.files import write_atomically
+from escapade.model.archives import (
+    archive_kind,
+    digest,
+    first_line,
+    read_archive,
+    write_archive,
+)
 from escapade.uncertainty.packing import pack_set, unpack_set
 
 __all__ = [
@@ -186,16 +186,7 @@ def unpack_knowledge(
 
 def fingerprint_of(knowledge: Knowledge) -> str:
     """Return the SHA-256 of everything that is known."""
-    return _digest(*pack_knowledge(knowledge))
-
-
-def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
-        digest.update(array.data)
-    return digest.hexdigest()
+    return digest(*pack_knowledge(knowledge))
 
 
 # -- files -----------------------------------------------------------------------------
@@ -204,91 +195,22 @@ def _digest(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
 def save_knowledge(knowledge: Knowledge, path: str | PathLike[str]) -> None:
     """Write ``knowledge`` to ``path`` in one atomic step."""
     content, arrays = pack_knowledge(knowledge)
-    header = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "fingerprint": _digest(content, arrays),
-        "content": content,
-    }
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-
-    def write(file: BinaryIO) -> None:
-        np.savez_compressed(file, allow_pickle=False, header=text, **arrays)
-
-    write_atomically(Path(path), write)
+    write_archive(path, kind=_FORMAT, version=_VERSION, content=content, arrays=arrays)
 
 
 def load_knowledge(path: str | PathLike[str]) -> Knowledge:
     """Read the knowledge that :func:`save_knowledge` wrote to ``path``."""
+    content, arrays = read_archive(
+        path, kind=_FORMAT, version=_VERSION, what="an Escapade knowledge file"
+    )
     try:
-        header, arrays = _read(Path(path))
-    except FileNotFoundError:
-        raise InvalidFileError(f"path: expected a file, found none at {path}") from None
-    except _UNREADABLE as error:
-        raise InvalidFileError(
-            f"path: expected an Escapade knowledge file, found {path} which cannot be "
-            f"read as one ({_first_line(error)})"
-        ) from error
-    if header.get("format") != _FORMAT:
-        raise InvalidFileError(
-            f"path: expected format {_FORMAT!r} in {path}, "
-            f"found {header.get('format')!r}"
-        )
-    if header.get("version") != _VERSION:
-        raise InvalidFileError(
-            f"path: expected format version {_VERSION} in {path}, found version "
-            f"{header.get('version')!r}; a newer Escapade may have written it"
-        )
-    if _digest(header.get("content", {}), arrays) != header.get("fingerprint"):
-        raise InvalidFileError(
-            f"path: expected contents that match the recorded fingerprint in {path}, "
-            f"found others: the file was altered after it was written"
-        )
-    try:
-        return unpack_knowledge(header["content"], arrays)
+        return unpack_knowledge(content, arrays)
     except (EscapadeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise InvalidFileError(
-            f"path: expected valid knowledge in {path}, found {_first_line(error)}"
+            f"path: expected valid knowledge in {path}, found {first_line(error)}"
         ) from error
 
 
 def holds_knowledge(path: str | PathLike[str]) -> bool:
     """Tell whether a file says that it holds knowledge, rather than something else."""
-    try:
-        header, _ = _read(Path(path))
-    except _UNREADABLE:
-        return False
-    return header.get("format") == _FORMAT
-
-
-# What a damaged archive raises, depending on where the damage is.
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    OSError,
-    ValueError,
-    KeyError,
-    EOFError,
-    TypeError,
-    SyntaxError,
-    OverflowError,
-    MemoryError,
-    RuntimeError,
-)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    if not zipfile.is_zipfile(path):
-        path.open("rb").close()  # a missing file says so itself
-        raise ValueError("it is no npz archive")
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    header = json.loads(arrays.pop("header").tobytes().decode())
-    if not isinstance(header, dict):
-        raise ValueError("its header is not an object")
-    return header, arrays
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return archive_kind(path) == _FORMAT

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from escapade.errors import InvalidFileError
+from escapade.model.archives import read_archive, write_archive
 from escapade.model.cmdp import CMDP
-from escapade.model.files import write_atomically
 from escapade.uncertainty.base import UncertaintySet
 
 __all__ = ["read_checkpoint", "set_digest", "write_checkpoint"]
@@ -36,49 +35,27 @@ def write_checkpoint(
     arrays: Mapping[str, Any],
 ) -> None:
     """Write a checkpoint; ``run`` says of what, ``state`` and ``arrays`` how far."""
-    header = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "run": dict(run),
-        "state": dict(state),
-    }
-    packed = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-
-    def write(file: BinaryIO) -> None:
-        np.savez(file, allow_pickle=False, header=packed, **arrays)
-
-    write_atomically(path, write)
+    write_archive(
+        path,
+        kind=_FORMAT,
+        version=_VERSION,
+        content={"run": dict(run), "state": dict(state)},
+        arrays=arrays,
+    )
 
 
 def read_checkpoint(
     path: Path, *, run: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return state and arrays of a checkpoint, which must be of this very run."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(arrays.pop("header").tobytes().decode())
-        if header["format"] != _FORMAT or header["version"] != _VERSION:
-            raise InvalidFileError(
-                f"checkpoint: expected {_FORMAT} version {_VERSION}, found "
-                f"{header['format']} version {header['version']} in {path.name}"
-            )
-        found, state = dict(header["run"]), dict(header["state"])
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-    ) as error:
-        if isinstance(error, InvalidFileError):
-            raise
-        raise InvalidFileError(
-            f"checkpoint: expected a whole file that Escapade wrote, found {path.name} "
-            f"({type(error).__name__}: {error})"
-        ) from error
+    content, arrays = read_archive(
+        path,
+        kind=_FORMAT,
+        version=_VERSION,
+        what="a whole file that Escapade wrote",
+        argument="checkpoint",
+    )
+    found, state = content["run"], content["state"]
     wanted = json.loads(json.dumps(dict(run)))
     for name in sorted({*wanted, *found}):
         if wanted.get(name) != found.get(name):

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from escapade.errors import InvalidFileError, InvalidInputError, refusal
+from escapade.model.archives import write_atomically
 from escapade.model.cmdp import CMDP
 from escapade.model.description.reading import Description, parse_description
 from escapade.model.description.writing import describe, render_json, render_toml
-from escapade.model.files import write_atomically
 
 __all__ = ["read_description", "write_description"]
 
