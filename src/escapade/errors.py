@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 
+_LONGEST = 300  # characters of what was found
+
+
 class EscapadeError(Exception):
     """Base of all errors that Escapade raises on purpose."""
 
@@ -88,4 +91,13 @@ def refusal(
     place = f" at {where}" if where else ""
     if isinstance(found, float):  # NumPy's scalars print their type otherwise
         found = f"{float(found):.10g}"
-    return InvalidInputError(f"{argument}: expected {expected}, found {found}{place}")
+    shown = str(found)
+    if len(shown) > _LONGEST:
+        shown = f"{shown[:_LONGEST]} ..."
+    message = f"{argument}: expected {expected}, found {shown}{place}"
+    return InvalidInputError("".join(map(_printable, message)))
+
+
+def _printable(character: str) -> str:
+    """Return a character, or its escape: names of states may hold line breaks."""
+    return character if character.isprintable() else repr(character)[1:-1]

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from escapade.errors import InvalidInputError
-from escapade.model import CMDP, Policy, Sampler, evaluate, known_state_cmdp
+from escapade.errors import InvalidInputError, refusal
+from escapade.model import (
+    CMDP,
+    Policy,
+    Sampler,
+    escape_cmdp,
+    evaluate,
+    known_state_cmdp,
+    occupancy,
+)
 
 STAY = np.stack([np.eye(2), np.eye(2)], axis=1)  # two states, two actions
 
@@ -56,10 +64,13 @@ def make_pairs(**changes):
     return CMDP.from_pairs(**pairs(**changes))
 
 
-def stray():
-    """A sparse matrix whose index array was written over."""
-    matrix = sp.csr_array(STAY.reshape(4, 2))
-    matrix.indices[2] = 7
+def stray(index=None, pointers=None, kind=sp.csr_array, of=STAY.reshape(4, 2)):
+    """A sparse matrix whose index arrays were written over."""
+    matrix = kind(of)
+    if index is not None:
+        matrix.indices[2] = index
+    if pointers is not None:
+        matrix.indptr[:] = pointers
     return matrix
 
 
@@ -128,8 +139,28 @@ REFUSALS = {
         "P: expected sparse matrices only, when one is, found a ndarray at action 1",
     ),
     "a sparse matrix that is broken inside": (
-        lambda: make(P=stray()),
+        lambda: make(P=stray(7)),
         "P: expected next states in 0..1, found 7 at state 1, action 0",
+    ),
+    "a sparse matrix with pointers beyond its end": (
+        lambda: make(P=stray(pointers=[0, 1, 2, 3, 10**9])),
+        "P: expected a sparse matrix that is whole inside, found one in which Last "
+        "value of index pointer should be less than the size of index and data arrays",
+    ),
+    "a sparse matrix with pointers that turn back": (
+        lambda: make(P=[sp.eye_array(2), stray(pointers=[0, 3, 2], of=np.eye(2))]),
+        "P: expected a sparse matrix that is whole inside, found one in which index "
+        "pointers decrease at action 1",
+    ),
+    "a sparse matrix by columns that is broken inside": (
+        lambda: make(P=stray(10**9, kind=sp.csc_array)),
+        "P: expected a sparse matrix that is whole inside, found one in which indices "
+        "must be < 4",
+    ),
+    "half precision, in which rows do not sum to 1": (
+        lambda: make(P=np.array([[[0.8, 0.2]] * 2] * 2, dtype=np.float16)),
+        "P: expected rows that sum to 1, found a sum of 0.9997558594 "
+        "at state 0, action 0",
     ),
     "complex numbers": (
         lambda: make(P=sp.csr_array(np.eye(2) * 1j)),
@@ -212,11 +243,15 @@ REFUSALS = {
     ),
     "a discount in words": (
         lambda: make(discount="0.9"),
-        "discount: expected an array of numbers, found dtype <U3",
+        "discount: expected a number in [0, 1), found '0.9'",
     ),
     "a list of discounts": (
         lambda: make(discount=[0.9]),
-        "discount: expected a number, found shape (1,)",
+        "discount: expected a number in [0, 1), found shape (1,)",
+    ),
+    "no budget": (
+        lambda: make(budget=None),
+        "budget: expected one number a cost channel, found None",
     ),
     "a negative budget": (
         lambda: make(budget=-1.0),
@@ -237,6 +272,14 @@ REFUSALS = {
     "a start out of range": (
         lambda: make(start=2),
         "start: expected a state in 0..1, found 2",
+    ),
+    "a start that is no state but its number": (
+        lambda: make(start=0.0),
+        "start: expected a state in 0..1, found 0.0",
+    ),
+    "a start by name": (
+        lambda: make(start="one", state_names=["one", "two"]),
+        "start: expected a state in 0..1, found 'one'",
     ),
     "a start that is true": (
         lambda: make(start=True),
@@ -344,6 +387,14 @@ REFUSALS = {
         lambda: GOOD.pair(2, 0),
         "state: expected a state in 0..1, found 2",
     ),
+    "half a state": (
+        lambda: GOOD.pair(0.5, 0),
+        "state, action: expected two whole numbers, found 0.5, 0",
+    ),
+    "an action by name": (
+        lambda: GOOD.successors(0, "go"),
+        "state, action: expected two whole numbers, found 0, 'go'",
+    ),
     "a pair that is not available": (
         lambda: MASKED.pair(0, 1),
         "action: expected one of [0] in state 0, found 1",
@@ -389,6 +440,28 @@ REFUSALS = {
         "at state 0, action 1",
     ),
     # evaluation and sampling
+    "a policy that is only an array": (
+        lambda: evaluate(GOOD, [[0.5, 0.5], [0.5, 0.5]]),
+        "policy: expected a Policy or a MemoryPolicy, found a list",
+    ),
+    "a problem that is only an array": (
+        lambda: occupancy(STAY, EVEN),
+        "cmdp: expected a CMDP, found a ndarray",
+    ),
+    "a seed in words": (
+        lambda: Sampler(GOOD).rollout(EVEN, 1, seed="seven"),
+        "seed: expected a whole number of at least 0, a SeedSequence, a Generator or "
+        "None, found 'seven'",
+    ),
+    "a negative seed": (
+        lambda: Sampler(GOOD).rollout(EVEN, 1, seed=-1),
+        "seed: expected a whole number of at least 0, a SeedSequence, a Generator or "
+        "None, found -1",
+    ),
+    "a horizon of nothing": (
+        lambda: evaluate(GOOD, EVEN, horizon="ten"),
+        "horizon: expected a whole number of at least 0, found 'ten'",
+    ),
     "a horizon that is not whole": (
         lambda: evaluate(GOOD, EVEN, horizon=1.5),
         "horizon: expected a whole number of at least 0, found 1.5",
@@ -436,19 +509,23 @@ REFUSALS = {
     ),
     "nothing inside": (
         lambda: known_state_cmdp(GOOD, [], paper=True),
-        "states: expected at least one state inside, found none",
+        "known: expected at least one state, found none",
     ),
     "a known state out of range": (
         lambda: known_state_cmdp(GOOD, [0, 5], paper=True),
-        "states: expected states in 0..1, found 5 at position 1",
+        "known: expected states in 0..1, found 5 at position 1",
     ),
     "a mask of other states": (
         lambda: known_state_cmdp(GOOD, [True], paper=True),
-        "states: expected shape (2,), found shape (1,)",
+        "known: expected shape (2,), found shape (1,)",
     ),
     "known states that are not whole": (
         lambda: known_state_cmdp(GOOD, [0.5], paper=True),
-        "states: expected a mask or a list of states, found dtype float64, shape (1,)",
+        "known: expected a mask or a list of states, found dtype float64, shape (1,)",
+    ),
+    "an unknown state out of range": (
+        lambda: escape_cmdp(GOOD, [-1], paper=True),
+        "unknown: expected states in 0..1, found -1 at position 0",
     ),
     "a start outside": (
         lambda: known_state_cmdp(GOOD, [0], paper=True, start=1),
@@ -474,6 +551,18 @@ def test_the_first_wrong_place_is_the_one_that_is_named():
     wrong[0, 1, 0] = wrong[1, 0, 1] = 0.5
     with pytest.raises(InvalidInputError, match="at state 0, action 1"):
         make(P=wrong)
+
+
+def test_a_horizon_of_any_size():
+    long = evaluate(GOOD, EVEN, horizon=10**30)
+    assert long.value == pytest.approx([5.0, 5.0])
+
+
+def test_a_refusal_stays_one_line_whatever_it_quotes():
+    shown = str(refusal("names", "a name", "two\nlines\x1b[31m", "state \u2028"))
+    assert shown == r"names: expected a name, found two\nlines\x1b[31m at state \u2028"
+    long = str(refusal("table", "little", "x" * 10_000))
+    assert long == f"table: expected little, found {'x' * 300} ..."
 
 
 def test_a_refused_change_changes_nothing():

@@ -212,6 +212,20 @@ REFUSALS = {
         "cost: expected finite amounts of at least 0, found -1 "
         "at state 0, action 0, next state 0",
     ),
+    "a cost that is no number": (
+        free({0: {0: ONE}}, cost=lambda *_: None),
+        "cost: expected a function that returns a number, found None "
+        "at state 0, action 0, next state 0",
+    ),
+    "a cost of the state alone": (
+        free({0: {0: ONE}}, cost=lambda state: 0.0),
+        "cost: expected a function of (state, action, next_state, reward), found "
+        "another (too many positional arguments)",
+    ),
+    "outcomes that are none": (
+        free({0: {0: None}}),
+        "table: expected a list of outcomes, found None at state 0, action 0",
+    ),
     "a negative cost in an array": (
         free({0: {0: ONE}}, cost=[[-1.0]]),
         "cost: expected finite numbers of at least 0, found -1 at state 0, action 0",

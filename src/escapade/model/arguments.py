@@ -13,35 +13,57 @@ import numpy as np
 
 from escapade.errors import refusal
 from escapade.model.layout import Pairs, Transitions, read_array
-from escapade.typing import ArrayLike, FloatArray, IntArray
+from escapade.typing import ArrayLike, FloatArray, IntArray, Seed
 
 _MOST_ACTIONS = 2**31 - 1  # indices are 32-bit integers
 
 
-def read_numbers(argument: str, value: ArrayLike) -> FloatArray:
+def read_numbers(
+    argument: str, value: ArrayLike, expected: str = "an array of numbers"
+) -> FloatArray:
     """Return a fresh float array, or refuse what is not numbers."""
-    array = read_array(argument, "an array of numbers", value)
+    array = read_array(argument, expected, value)
     if array.dtype.kind not in "fiub":
-        raise refusal(argument, "an array of numbers", f"dtype {array.dtype}")
+        found: object = f"dtype {array.dtype}"
+        if array.ndim == 0:  # one thing, which can be shown
+            found = repr(value)
+        raise refusal(argument, expected, found)
     # adding 0 copies, and makes -0 the same as 0 for the fingerprint
     fresh: FloatArray = np.asarray(np.add(array, 0.0, dtype=np.float64))
     return fresh
 
 
-def read_number(argument: str, value: Any) -> float:
+def read_number(argument: str, value: Any, expected: str = "a number") -> float:
     """Return a single number."""
-    array = read_numbers(argument, value)
+    array = read_numbers(argument, value, expected)
     if array.ndim != 0:
-        raise refusal(argument, "a number", f"shape {array.shape}")
+        raise refusal(argument, expected, f"shape {array.shape}")
     return float(array)
 
 
 def read_count(argument: str, value: Any, least: int = 0) -> int:
     """Return a whole number of at least ``least``."""
-    number = read_number(argument, value)
+    expected = f"a whole number of at least {least}"
+    if isinstance(value, int) and not isinstance(value, bool):  # of any size
+        if value < least:
+            raise refusal(argument, expected, value)
+        return value
+    number = read_number(argument, value, expected)
     if not (np.isfinite(number) and number >= least and number == int(number)):
-        raise refusal(argument, f"a whole number of at least {least}", number)
+        raise refusal(argument, expected, number)
     return int(value)
+
+
+def read_generator(argument: str, value: Seed) -> np.random.Generator:
+    """Return the generator that a seed stands for, or the generator itself."""
+    try:
+        return np.random.default_rng(value)
+    except (TypeError, ValueError):
+        raise refusal(
+            argument,
+            "a whole number of at least 0, a SeedSequence, a Generator or None",
+            repr(value),
+        ) from None
 
 
 def read_rewards(value: ArrayLike, pairs: Pairs, argument: str = "R") -> FloatArray:
@@ -66,7 +88,7 @@ def read_costs(
     """Return costs as ``(K, pairs)``; the budget settles what a flat array means."""
     cost = read_numbers(argument, value)
     n_states, n_actions, n_pairs = pairs.n_states, pairs.n_actions, pairs.n_pairs
-    several = read_numbers("budget", budget).size > 1
+    several = read_numbers("budget", budget, "one number a cost channel").size > 1
     if cost.shape == (n_pairs,):
         return cost[np.newaxis]
     if cost.ndim == 3 and cost.shape[1:] == (n_states, n_actions) and len(cost):
@@ -117,7 +139,8 @@ def read_bound(argument: str, value: float, where: str | None = None) -> float:
 def read_reward_max(value: float | None, reward: FloatArray) -> float:
     """Return the bound on rewards; the largest mean when none is given."""
     if value is not None:
-        return read_bound("reward_max", read_number("reward_max", value))
+        number = read_number("reward_max", value, "a finite number of at least 0")
+        return read_bound("reward_max", number)
     finite = reward[np.isfinite(reward)]
     return max(float(finite.max(initial=0.0)), 0.0)
 
@@ -143,7 +166,7 @@ def read_cost_max(value: ArrayLike | None, cost: FloatArray) -> FloatArray:
 
 def read_discount(value: float) -> float:
     """Return the discount factor."""
-    discount = read_number("discount", value)
+    discount = read_number("discount", value, "a number in [0, 1)")
     if not 0.0 <= discount < 1.0:
         raise refusal("discount", "a number in [0, 1)", discount)
     return discount
@@ -151,12 +174,11 @@ def read_discount(value: float) -> float:
 
 def read_budget(value: ArrayLike, n_costs: int) -> FloatArray:
     """Return one budget a channel."""
-    budget = read_numbers("budget", value).reshape(-1)
+    several = "one number" if n_costs == 1 else f"{n_costs} numbers"
+    expected = f"{several}, one a cost channel"
+    budget = read_numbers("budget", value, expected).reshape(-1)
     if np.ndim(value) > 1 or budget.size != n_costs:
-        expected = "one number" if n_costs == 1 else f"{n_costs} numbers"
-        raise refusal(
-            "budget", f"{expected}, one a cost channel", f"shape {np.shape(value)}"
-        )
+        raise refusal("budget", expected, f"shape {np.shape(value)}")
     bad = ~(np.isfinite(budget) & (budget >= 0))
     if bad.any():
         k = int(np.argmax(bad))
@@ -172,7 +194,7 @@ def read_start(value: ArrayLike, n_states: int) -> FloatArray:
     raw = read_array("start", f"a state or shape ({n_states},)", value)
     if raw.ndim == 0:
         if raw.dtype.kind not in "iu" or not 0 <= int(raw) < n_states:
-            raise refusal("start", f"a state in 0..{n_states - 1}", raw.item())
+            raise refusal("start", f"a state in 0..{n_states - 1}", repr(raw.item()))
         start = np.zeros(n_states)
         start[int(raw)] = 1.0
         return start

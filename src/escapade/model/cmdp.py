@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -297,6 +298,12 @@ class CMDP:
 
     def pair(self, state: int, action: int) -> int:
         """Return the number of the pair ``(state, action)``."""
+        try:
+            state, action = index(state), index(action)
+        except TypeError:
+            raise refusal(
+                "state, action", "two whole numbers", f"{state!r}, {action!r}"
+            ) from None
         if not 0 <= state < self.n_states:
             raise refusal("state", f"a state in 0..{self.n_states - 1}", state)
         low, high = self.state_ptr[state], self.state_ptr[state + 1]

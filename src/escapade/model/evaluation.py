@@ -116,6 +116,7 @@ def evaluate(
     >>> round(result.start_value, 6), round(float(result.start_costs[0]), 6)
     (10.0, 5.0)
     """
+    _check_types(cmdp, policy)
     if isinstance(policy, MemoryPolicy):
         on_nodes = evaluate(
             policy.product(cmdp), policy.choice, horizon=horizon, precision=precision
@@ -168,6 +169,7 @@ def occupancy(
     rewards and costs follow from them as ``f @ cmdp.reward`` and ``cmdp.cost @ f``.
     Their certified error, summed over pairs, is at most ``precision / (1 - discount)``.
     """
+    _check_types(cmdp, policy)
     if isinstance(policy, MemoryPolicy):
         on_nodes = occupancy(policy.product(cmdp), policy.choice, precision=precision)
         gathered = np.bincount(policy.pairs, on_nodes, minlength=cmdp.n_pairs)
@@ -183,6 +185,16 @@ def occupancy(
     )
     result: FloatArray = visits[cmdp.pair_state, 0] * weights
     return result
+
+
+def _check_types(cmdp: object, policy: object) -> None:
+    """Refuse what is no problem or no policy, a bare array among them."""
+    if not isinstance(cmdp, CMDP):
+        raise refusal("cmdp", "a CMDP", f"a {type(cmdp).__name__}")
+    if not isinstance(policy, Policy | MemoryPolicy):
+        raise refusal(
+            "policy", "a Policy or a MemoryPolicy", f"a {type(policy).__name__}"
+        )
 
 
 def policy_matrix(cmdp: CMDP, weights: FloatArray) -> sp.csr_array:

@@ -153,6 +153,7 @@ def known_state_cmdp(
         terminal_reward=0.0,
         terminal_cost=_read_terminal_cost(cmdp, terminal_cost, paper),
         start=start,
+        argument="known",
     )
 
 
@@ -177,6 +178,7 @@ def exploration_cmdp(
         terminal_reward=cmdp.reward_max,
         terminal_cost=_read_terminal_cost(cmdp, terminal_cost, paper),
         start=start,
+        argument="known",
     )
 
 
@@ -205,6 +207,7 @@ def escape_cmdp(
         end_reward=0.0 if paper else 1.0,
         terminal_cost=_read_terminal_cost(cmdp, terminal_cost, paper),
         start=start,
+        argument="unknown",
     )
 
 
@@ -229,6 +232,7 @@ def safe_return_cmdp(
         terminal_reward=0.0,
         terminal_cost=_read_terminal_cost(cmdp, terminal_cost, paper),
         start=start,
+        argument="known",
     )
 
 
@@ -242,13 +246,15 @@ def induce(
     terminal_cost: FloatArray,
     end_reward: float = 0.0,
     start: ArrayLike | None = None,
+    argument: str = "inside",
 ) -> InducedCMDP:
     """Restrict ``cmdp`` to ``inside`` with the given means and terminal charges.
 
     ``reward`` is ``(pairs,)``, ``cost`` ``(K, pairs)``, ``terminal_cost`` ``(K, S)``;
     the terminal charges are paid once, at the step on which an exit is occupied.
+    ``argument`` is what the caller calls ``inside``.
     """
-    mask = _read_states(inside, cmdp.n_states)
+    mask = _read_states(argument, inside, cmdp.n_states)
     within = np.flatnonzero(mask)
     kept = mask[cmdp.pair_state]
     transitions = cmdp.transition_matrix[np.flatnonzero(kept)]
@@ -341,17 +347,17 @@ def _read_terminal_cost(
     return charges
 
 
-def _read_states(states: ArrayLike, n_states: int) -> BoolArray:
-    given = read_array("states", "a mask or a list of states", states)
+def _read_states(argument: str, states: ArrayLike, n_states: int) -> BoolArray:
+    given = read_array(argument, "a mask or a list of states", states)
     if given.dtype == np.bool_:
         if given.shape != (n_states,):
-            raise refusal("states", f"shape ({n_states},)", f"shape {given.shape}")
+            raise refusal(argument, f"shape ({n_states},)", f"shape {given.shape}")
         mask = given.copy()
     else:
         listed: Any = given.astype(np.int64) if given.size == 0 else given
         if listed.ndim != 1 or listed.dtype.kind not in "iu":
             raise refusal(
-                "states",
+                argument,
                 "a mask or a list of states",
                 f"dtype {listed.dtype}, shape {listed.shape}",
             )
@@ -359,7 +365,7 @@ def _read_states(states: ArrayLike, n_states: int) -> BoolArray:
         if out.any():
             place = int(np.argmax(out))
             raise refusal(
-                "states",
+                argument,
                 f"states in 0..{n_states - 1}",
                 int(listed[place]),
                 f"position {place}",
@@ -367,7 +373,7 @@ def _read_states(states: ArrayLike, n_states: int) -> BoolArray:
         mask = np.zeros(n_states, dtype=np.bool_)
         mask[listed] = True
     if not mask.any():
-        raise refusal("states", "at least one state inside", "none")
+        raise refusal(argument, "at least one state", "none")
     return mask
 
 

@@ -121,7 +121,7 @@ def read_transitions(
     pairs = Pairs.from_mask(mask)
     if pairs.n_pairs < n_states * n_actions:
         stacked = stacked[np.flatnonzero(mask.ravel())]
-    single = stacked.dtype in (np.float32, np.float16)
+    single = stacked.dtype == np.float32
     if stacked.dtype.kind not in "fiub":
         raise refusal("P", "real numbers", f"dtype {stacked.dtype}")
     rows = Transitions(
@@ -247,13 +247,28 @@ def _stack(transitions: Any) -> tuple[sp.csr_array, int, int]:
         if len(shape) != 2 or 0 in shape or shape[0] % shape[1]:
             raise refusal("P", "a sparse matrix of shape (S * A, S)", f"shape {shape}")
         n_rows, n_states = shape
-        return sp.csr_array(whole), n_states, n_rows // n_states
+        return _rows_of(whole), n_states, n_rows // n_states
     if isinstance(transitions, Sequence) and any(sp.issparse(m) for m in transitions):
         return _interleave(transitions)
     dense = _dense(transitions)
     n_states, n_actions, _ = dense.shape
     flat = dense.reshape(n_states * n_actions, n_states)
+    if flat.dtype == np.float16:  # which no sparse matrix holds
+        flat = flat.astype(np.float32)
     return sp.csr_array(flat), n_states, n_actions
+
+
+def _rows_of(matrix: Any, where: str | None = None) -> sp.csr_array:
+    """Return a sparse matrix in rows, once it is safe to walk along its pointers."""
+    expected = "a sparse matrix that is whole inside"
+    if matrix.format in ("csr", "csc", "bsr"):
+        try:
+            matrix.check_format(full_check=matrix.format != "csr")
+        except ValueError as error:
+            raise refusal("P", expected, f"one in which {error}", where) from None
+        if (np.diff(matrix.indptr) < 0).any():
+            raise refusal("P", expected, "one in which index pointers decrease", where)
+    return sp.csr_array(matrix)
 
 
 def _dense(transitions: Any) -> Any:
@@ -286,7 +301,7 @@ def _interleave(matrices: Sequence[Any]) -> tuple[sp.csr_array, int, int]:
                 f"shape {shape}",
                 f"action {action}",
             )
-    blocks = [sp.csr_array(matrix) for matrix in matrices]
+    blocks = [_rows_of(m, f"action {a}") for a, m in enumerate(matrices)]
     by_action = sp.csr_array(sp.vstack(blocks, format="csr"))
     order = np.arange(n_states * n_actions).reshape(n_actions, n_states).T.ravel()
     return sp.csr_array(by_action[order]), n_states, n_actions

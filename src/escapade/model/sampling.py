@@ -12,7 +12,7 @@ import numpy as np
 
 from escapade.errors import refusal
 from escapade.kernels.sampling import draw, fill_cumulative, rollout
-from escapade.model.arguments import read_count
+from escapade.model.arguments import read_count, read_generator
 from escapade.model.cmdp import CMDP
 from escapade.model.policy import Policy
 from escapade.typing import FloatArray, IndexArray, Seed
@@ -75,7 +75,7 @@ class Sampler:
         """Follow ``policy`` for ``steps`` steps, from ``start`` or a drawn state."""
         steps = read_count("steps", steps)
         cmdp = self.cmdp
-        rng = np.random.default_rng(seed)
+        rng = read_generator("seed", seed)
         if start is None:
             state = self.start_state(rng)
         else:

@@ -18,15 +18,21 @@ has to be at least 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from escapade.errors import refusal
-from escapade.model.arguments import check_range, read_costs, read_start
+from escapade.errors import InvalidInputError, refusal
+from escapade.model.arguments import (
+    check_range,
+    read_costs,
+    read_number,
+    read_start,
+)
 from escapade.model.cmdp import CMDP
 from escapade.model.layout import Pairs, Transitions, check_transitions
 from escapade.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -173,14 +179,30 @@ class _Told:
 
     def charge(self, cost: CostFunction) -> FloatArray:
         """Return the cost of every outcome."""
-        charged = np.array(
-            [
-                float(cost(int(s), int(a), int(n), float(r)))
-                for s, a, n, r in zip(
-                    self.state, self.action, self.following, self.reward, strict=True
-                )
-            ]
-        )
+        expected = "a function of (state, action, next_state, reward)"
+        try:
+            inspect.signature(cost).bind(0, 0, 0, 0.0)
+        except ValueError:
+            pass  # a builtin does not say what it takes: calling it will
+        except TypeError as error:
+            raise refusal("cost", expected, f"another ({error})") from None
+        charged = np.empty(self.state.size)
+        for outcome in range(self.state.size):
+            amount = cost(
+                int(self.state[outcome]),
+                int(self.action[outcome]),
+                int(self.following[outcome]),
+                float(self.reward[outcome]),
+            )
+            try:
+                charged[outcome] = read_number("cost", amount)
+            except InvalidInputError:
+                raise refusal(
+                    "cost",
+                    "a function that returns a number",
+                    repr(amount),
+                    self.name(outcome),
+                ) from None
         self.check_amounts("cost", charged)
         return charged
 
@@ -239,6 +261,8 @@ def _read(table: Table) -> _Told:
             if not whole or action < 0:
                 raise refusal("table", "actions numbered from 0", repr(action), where)
             n_actions = max(n_actions, int(action) + 1)
+            if isinstance(outcomes, str) or not isinstance(outcomes, Iterable):
+                raise refusal("table", "a list of outcomes", repr(outcomes), where)
             rows += [
                 (state, int(action), *_read_outcome(outcome, n_states, where))
                 for outcome in outcomes

@@ -30,6 +30,7 @@ import scipy.sparse.csgraph as csgraph
 
 from escapade.errors import refusal
 from escapade.kernels import hitting
+from escapade.model.arguments import read_generator
 from escapade.model.cmdp import CMDP
 from escapade.theory.arguments import read_count, read_positive
 from escapade.theory.hitting_times import ShortestPath
@@ -220,7 +221,8 @@ def sampled_diameter_lower_bound(
     by_look = _hardest_first(problem)
     hard = by_look[: (number + 1) // 2]
     rest = by_look[hard.size :]
-    drawn = np.random.default_rng(seed).permutation(rest)[: number - hard.size]
+    generator = read_generator("seed", seed)
+    drawn = generator.permutation(rest)[: number - hard.size]
     found = _Bounds(np.concatenate([hard, drawn]))
     floor = 0.0
     for begin in range(0, number, _CHUNK):

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from escapade.errors import refusal
+from escapade.model.arguments import read_generator
 from escapade.model.cmdp import CMDP
 from escapade.model.layout import read_array
 from escapade.theory.concentration import relative_entropy
@@ -130,7 +131,7 @@ class Posterior:
         draws: int,
         seed: Seed,
     ) -> float:
-        rng = np.random.default_rng(seed)
+        rng = read_generator("seed", seed)
         largest = np.empty(draws)
         for m in range(draws):
             far = distance(self.rows.nominal, self.draw(rng), self.rows)
