@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from escapade.errors import InvalidFileError, InvalidInputError
 from escapade.model import CMDP
-from escapade.model.archives import digest, write_atomically
+from escapade.model.archives import archive_kind, digest, write_atomically
 from escapade.testing import cmdps
 
 
@@ -262,6 +262,17 @@ def test_a_member_that_claims_to_be_enormous(saved):
     assert len(huge) == len(small)
     rewrite(saved, {"reward.npy": huge})
     refused(saved, "expected an Escapade CMDP file")
+
+
+def test_an_archive_says_what_it_is(saved, tmp_path):
+    assert archive_kind(saved) == "escapade-cmdp"
+    with_header(saved, format=["escapade-cmdp"])
+    assert archive_kind(saved) is None
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    np.savez(tmp_path / "other.npz", weights=np.zeros(3))
+    (tmp_path / "text").write_text("hello")
+    for name in ("array.npy", "other.npz", "text", "nothing", "."):
+        assert archive_kind(tmp_path / name) is None
 
 
 class Bomb:

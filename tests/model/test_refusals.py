@@ -64,9 +64,9 @@ def make_pairs(**changes):
     return CMDP.from_pairs(**pairs(**changes))
 
 
-def stray(index=None, pointers=None, kind=sp.csr_array, of=STAY.reshape(4, 2)):
+def stray(index=None, pointers=None, kind=sp.csr_array, of=None):
     """A sparse matrix whose index arrays were written over."""
-    matrix = kind(of)
+    matrix = kind(STAY.reshape(4, 2) if of is None else of)
     if index is not None:
         matrix.indices[2] = index
     if pointers is not None:

@@ -147,7 +147,10 @@ def read_archive(
 def archive_kind(path: str | PathLike[str]) -> str | None:
     """Return what an archive says that it is; None if the file is no archive."""
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        with (
+            Path(path).open("rb") as file,
+            np.load(file, allow_pickle=False) as archive,
+        ):
             kind = json.loads(archive["header"].tobytes().decode())["format"]
     except _UNREADABLE:
         return None
