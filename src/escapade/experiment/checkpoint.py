@@ -20,7 +20,7 @@ from escapade.agent.e4 import E4
 from escapade.environments.cmdp_env import CMDPEnv
 from escapade.errors import InvalidFileError
 from escapade.experiment.schema import canonical, storing
-from escapade.model.files import write_atomically
+from escapade.model.archives import write_atomically
 
 __all__ = [
     "Checkpoint",

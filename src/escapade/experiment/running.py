@@ -41,7 +41,7 @@ from escapade.experiment.schema import storing
 from escapade.experiment.store import FILES, SUMMARY, Run
 from escapade.experiment.summary import digest_of, summarise
 from escapade.experiment.versions import versions
-from escapade.model.files import write_atomically
+from escapade.model.archives import write_atomically
 from escapade.simulation.simulate import begin, simulate
 from escapade.simulation.trace import Trace
 

@@ -27,7 +27,7 @@ from escapade.experiment.checkpoint import load_checkpoint, read_sealed
 from escapade.experiment.journal import Event, Journal
 from escapade.experiment.schema import create, storing
 from escapade.experiment.spec import RunSpec, load_spec
-from escapade.model.files import write_atomically
+from escapade.model.archives import write_atomically
 from escapade.simulation.trace import Trace
 
 __all__ = ["Run", "RunStore", "Status"]

@@ -176,7 +176,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def write_atomically(
-    path: str | PathLike[str], write: Callable[[BinaryIO], None]
+    path: str | PathLike[str], write: Callable[[BinaryIO], object]
 ) -> None:
     """Call ``write(file)`` on a temporary neighbour of ``path``, then rename it."""
     try:
