@@ -19,7 +19,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from escapade.kernels.compilation import compiled, compiled_parallel
+from escapade.kernels.compilation import (
+    compiled,
+    compiled_parallel,
+    uncounted,
+)
 from escapade.kernels.worst_case_slices import (
     LANES,
     WIDEST,
@@ -32,7 +36,7 @@ from escapade.typing import FloatArray, IndexArray, IntArray
 __all__ = ["l1_backup", "l1_backup_threads", "l1_kernel"]
 
 
-@compiled
+@uncounted
 def _best_unseen(
     row: int,
     best: float,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from escapade.kernels.compilation import compiled
+from escapade.kernels.compilation import compiled, uncounted
 from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = [
@@ -64,7 +64,7 @@ def fill_slices(
                 sliced[at + k * LANES] = 0.0
 
 
-@compiled
+@uncounted
 def gather_slice(
     index: IndexArray,
     start: int,
@@ -73,12 +73,17 @@ def gather_slice(
     sign: float,
     z: FloatArray,
 ) -> None:
-    """`z`: `[64·width]` gets ``sign * v`` at the slice's successors."""
-    for k in range(width * LANES):
-        z[k] = sign * v[index[start + k]]
+    """`z`: `[64·width]` gets ``sign * v`` at the slice's successors.
+
+    Indices are made unsigned: with signed ones every access would first ask whether
+    it counts from the end, which takes longer than the access.
+    """
+    first = np.uint64(start)
+    for k in range(np.uint64(0), np.uint64(width * LANES)):
+        z[k] = sign * v[np.uint32(index[first + k])]
 
 
-@compiled
+@uncounted
 def _in_order(
     a: float,
     p: float,
@@ -95,11 +100,10 @@ def _in_order(
     )
 
 
-@compiled
+@uncounted
 def _fill_2(
     z: FloatArray,
-    mass: FloatArray,
-    start: int,
+    p: FloatArray,
     amount: FloatArray,
     slot: int,
     fill: FloatArray,
@@ -107,7 +111,7 @@ def _fill_2(
 ) -> None:
     for l in range(LANES):  # noqa: E741
         z0, p0, z1, p1 = _in_order(
-            z[l], mass[start + l], z[LANES + l], mass[start + LANES + l]
+            z[l], p[l], z[LANES + l], p[LANES + l]
         )
         left = amount[slot + l]
         x = p1 if p1 < left else left
@@ -118,21 +122,20 @@ def _fill_2(
         top[l] = z1
 
 
-@compiled
+@uncounted
 def _fill_4(
     z: FloatArray,
-    mass: FloatArray,
-    start: int,
+    p: FloatArray,
     amount: FloatArray,
     slot: int,
     fill: FloatArray,
     top: FloatArray,
 ) -> None:
     for l in range(LANES):  # noqa: E741
-        z0, p0 = z[l], mass[start + l]
-        z1, p1 = z[LANES + l], mass[start + LANES + l]
-        z2, p2 = z[2 * LANES + l], mass[start + 2 * LANES + l]
-        z3, p3 = z[3 * LANES + l], mass[start + 3 * LANES + l]
+        z0, p0 = z[l], p[l]
+        z1, p1 = z[LANES + l], p[LANES + l]
+        z2, p2 = z[2 * LANES + l], p[2 * LANES + l]
+        z3, p3 = z[3 * LANES + l], p[3 * LANES + l]
         z0, p0, z1, p1 = _in_order(z0, p0, z1, p1)
         z2, p2, z3, p3 = _in_order(z2, p2, z3, p3)
         z0, p0, z2, p2 = _in_order(z0, p0, z2, p2)
@@ -153,11 +156,10 @@ def _fill_4(
         top[l] = z3
 
 
-@compiled
+@uncounted
 def _fill_8(
     z: FloatArray,
-    mass: FloatArray,
-    start: int,
+    p: FloatArray,
     amount: FloatArray,
     slot: int,
     fill: FloatArray,
@@ -165,14 +167,14 @@ def _fill_8(
 ) -> None:
     """Nineteen comparators, then the greedy hand-out; all 64 rows in vector lanes."""
     for l in range(LANES):  # noqa: E741
-        z0, p0 = z[l], mass[start + l]
-        z1, p1 = z[LANES + l], mass[start + LANES + l]
-        z2, p2 = z[2 * LANES + l], mass[start + 2 * LANES + l]
-        z3, p3 = z[3 * LANES + l], mass[start + 3 * LANES + l]
-        z4, p4 = z[4 * LANES + l], mass[start + 4 * LANES + l]
-        z5, p5 = z[5 * LANES + l], mass[start + 5 * LANES + l]
-        z6, p6 = z[6 * LANES + l], mass[start + 6 * LANES + l]
-        z7, p7 = z[7 * LANES + l], mass[start + 7 * LANES + l]
+        z0, p0 = z[l], p[l]
+        z1, p1 = z[LANES + l], p[LANES + l]
+        z2, p2 = z[2 * LANES + l], p[2 * LANES + l]
+        z3, p3 = z[3 * LANES + l], p[3 * LANES + l]
+        z4, p4 = z[4 * LANES + l], p[4 * LANES + l]
+        z5, p5 = z[5 * LANES + l], p[5 * LANES + l]
+        z6, p6 = z[6 * LANES + l], p[6 * LANES + l]
+        z7, p7 = z[7 * LANES + l], p[7 * LANES + l]
         z0, p0, z1, p1 = _in_order(z0, p0, z1, p1)
         z2, p2, z3, p3 = _in_order(z2, p2, z3, p3)
         z4, p4, z5, p5 = _in_order(z4, p4, z5, p5)
@@ -219,7 +221,7 @@ def _fill_8(
         top[l] = z7
 
 
-@compiled
+@uncounted
 def _compare_lanes(
     z: FloatArray,
     p: FloatArray,
@@ -239,21 +241,17 @@ def _compare_lanes(
         p[b + l] = mass_high
 
 
-@compiled
+@uncounted
 def _fill_any(
     z: FloatArray,
-    mass: FloatArray,
-    start: int,
+    p: FloatArray,
     width: int,
     amount: FloatArray,
     slot: int,
-    p: FloatArray,
     fill: FloatArray,
     top: FloatArray,
 ) -> None:
     """Batcher's odd-even merge sort over whole slices, any power of two as width."""
-    for k in range(width * LANES):
-        p[k] = mass[start + k]
     block = 1
     while block < width:
         step = block
@@ -268,22 +266,21 @@ def _fill_any(
                 first += 2 * step
             step //= 2
         block *= 2
-    last = (width - 1) * LANES
     for l in range(LANES):  # noqa: E741
-        top[l] = z[last + l]
         fill[l] = 0.0
-    left = np.empty(LANES)
-    for l in range(LANES):  # noqa: E741
-        left[l] = amount[slot + l]
+        top[l] = amount[slot + l]  # what is left, until the end
     for k in range(width - 1, -1, -1):
         for l in range(LANES):  # noqa: E741
             x = p[k * LANES + l]
-            x = x if x < left[l] else left[l]
+            x = x if x < top[l] else top[l]
             fill[l] += x * z[k * LANES + l]
-            left[l] -= x
+            top[l] -= x
+    last = (width - 1) * LANES
+    for l in range(LANES):  # noqa: E741
+        top[l] = z[last + l]
 
 
-@compiled
+@uncounted
 def fill_slice(
     z: FloatArray,
     mass: FloatArray,
@@ -299,18 +296,24 @@ def fill_slice(
 
     ``fill[l]`` gets the most that ``amount`` units of mass can earn in row ``l``,
     ``top[l]`` its largest value.  ``z`` and the scratch ``p`` are overwritten.
+
+    The masses are copied first, in the order in which they lie in memory: that is read
+    ahead, as eight places at once would not be.
     """
+    first = np.uint64(start)
+    for k in range(np.uint64(0), np.uint64(width * LANES)):
+        p[k] = mass[first + k]
     if width == 8:
-        _fill_8(z, mass, start, amount, slot, fill, top)
+        _fill_8(z, p, amount, slot, fill, top)
     elif width == 4:
-        _fill_4(z, mass, start, amount, slot, fill, top)
+        _fill_4(z, p, amount, slot, fill, top)
     elif width == 2:
-        _fill_2(z, mass, start, amount, slot, fill, top)
+        _fill_2(z, p, amount, slot, fill, top)
     else:
-        _fill_any(z, mass, start, width, amount, slot, p, fill, top)
+        _fill_any(z, p, width, amount, slot, fill, top)
 
 
-@compiled
+@uncounted
 def fill_from_top(
     z: FloatArray,
     p: FloatArray,
