@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import escapade as ep
+from escapade.planning import robust_operator
 from escapade.planning.robust_operator import (
     RobustOperator,
     robust_control,
@@ -104,8 +105,8 @@ def test_slow_mixing_calls_for_jumps_and_they_pay():
     sets = L1Ball(cmdp, radius=0.05)
     found = robust_control(control(cmdp, sets), precision=1e-8)
     assert found.converged
-    assert found.method == "partial policy iteration"
-    assert found.iterations < 500  # sweeps alone: over ten thousand
+    assert found.method == "Newton's method"
+    assert found.iterations < 100  # sweeps alone: over ten thousand
     policy = control(cmdp, sets).for_pairs(found.pairs)
     value = robust_policy_value(policy, precision=1e-8)
     assert value.converged
@@ -113,6 +114,40 @@ def test_slow_mixing_calls_for_jumps_and_they_pay():
     assert value.iterations < 200
     assert (value.lower <= found.upper).all()
     assert (found.lower <= value.upper).all()
+
+
+def test_where_newton_cycles_the_policy_is_evaluated_against_nature(monkeypatch):
+    cmdp = long_corridor(400, 0.999)
+    sets = L1Ball(cmdp, radius=0.05)
+    quick = robust_control(control(cmdp, sets), precision=1e-8)
+    calls = []
+
+    def cycling(_operator, image, _aim, _limit):
+        calls.append(image.width)
+        return image, 1
+
+    monkeypatch.setattr(robust_operator, "_newton", cycling)
+    found = robust_control(control(cmdp, sets), precision=1e-8)
+    assert len(calls) == 1  # it is not tried again
+    assert found.converged
+    assert found.method == "partial policy iteration"
+    assert found.iterations < 500
+    assert (found.lower <= quick.upper).all()
+    assert (quick.lower <= found.upper).all()
+
+
+def test_newton_gives_up_where_its_bounds_do_not_narrow(monkeypatch):
+    cmdp = long_corridor(50, 0.99)
+    operator = control(cmdp, L1Ball(cmdp, radius=0.05))
+    image = operator.apply(np.zeros(cmdp.n_states))
+    monkeypatch.setattr(
+        RobustOperator, "nature_solved", lambda _self, x, _p, digits: 2.0 * x + digits
+    )
+    found, used = robust_operator._newton(operator, image, 1e-8, 1_000)
+    assert used < 100
+    assert found.width <= image.width
+    _, used = robust_operator._newton(operator, image, 1e-8, 3)
+    assert used < 10
 
 
 def test_the_iteration_limit_is_said_and_the_bounds_hold_all_the_same():

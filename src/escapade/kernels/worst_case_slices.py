@@ -110,9 +110,7 @@ def _fill_2(
     top: FloatArray,
 ) -> None:
     for l in range(LANES):  # noqa: E741
-        z0, p0, z1, p1 = _in_order(
-            z[l], p[l], z[LANES + l], p[LANES + l]
-        )
+        z0, p0, z1, p1 = _in_order(z[l], p[l], z[LANES + l], p[LANES + l])
         left = amount[slot + l]
         x = p1 if p1 < left else left
         total = x * z1
