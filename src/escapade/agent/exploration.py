@@ -64,7 +64,10 @@ def find_frontier(
     here = safety.w[:, pairs.pair_state]
     slack = np.zeros_like(safety.q)
     np.subtract(safety.q, here, out=slack, where=safety.allowed & np.isfinite(here))
-    used = (slack / safety.cap[:, np.newaxis]).max(axis=0)
+    whole = safety.cap[:, np.newaxis]
+    # of a budget of 0 nothing can be used
+    np.divide(slack, whole, out=slack, where=whole > 0.0)
+    used = slack.max(axis=0)
     value = np.empty(knowledge.n_states)
     score = np.empty(knowledge.n_pairs)
     best = np.empty(knowledge.n_states, dtype=np.int64)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from escapade.errors import refusal
 from escapade.knowledge.belief import Belief
 from escapade.knowledge.knowledge import Knowledge
 from escapade.typing import FloatArray
@@ -35,10 +36,23 @@ def at_birth(
         Probability with which the promise may ever be broken.
     margin
         Share of each budget that pays for it.
+
+    Raises
+    ------
+    InvalidInputError
+        If a budget is 0 and something is estimated: then nothing can pay for δ.
     """
     kept = margin * knowledge.budget
     most = knowledge.cost_max / (1.0 - knowledge.discount)
     share = np.divide(kept, most, out=np.ones_like(most), where=most > 0.0)
-    belief = Belief(knowledge, delta=delta * min(float(share.min()), 1.0))
+    paid_for = delta * min(float(share.min()), 1.0)
+    belief = Belief(knowledge, delta=paid_for or delta)
     sure = belief.failure_probability == 0.0
+    if paid_for == 0.0 and not sure:
+        raise refusal(
+            "budget",
+            "a number above 0 in every channel, as what is estimated may be wrong",
+            0.0,
+            f"channel {int(np.argmin(share))}",
+        )
     return belief, knowledge.budget - (0.0 if sure else kept)
