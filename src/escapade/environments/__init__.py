@@ -1,25 +1,35 @@
 """Worlds: problems whose truth is known, and the environments to live in them.
 
 A :class:`World` holds a true model, a Gymnasium environment over it, and the best
-value with its source.  Nothing here learns, and nothing that learns may import this.
+value with its source.  Adapters bring other people's environments in.  Nothing here
+learns, and nothing that learns may import this.
 """
 
+from escapade.environments.brought import Brought, BroughtEnv
 from escapade.environments.cmdp_env import CMDPEnv
+from escapade.environments.costs_of import SIX_TUPLE
 from escapade.environments.cycles import toll_cycle, wall_cycle
 from escapade.environments.episodes import episodic
+from escapade.environments.flattening import Flattening
 from escapade.environments.gamble import WanderingGamble, wandering_gamble
 from escapade.environments.garnets import garnet
 from escapade.environments.gridworlds import barrier_grid, moat_grid
+from escapade.environments.gymnasium_adapter import from_gymnasium
 from escapade.environments.loop import three_state_loop
 from escapade.environments.registry import make, names, parameters
 from escapade.environments.world import World
 
 __all__ = [
+    "SIX_TUPLE",
+    "Brought",
+    "BroughtEnv",
     "CMDPEnv",
+    "Flattening",
     "WanderingGamble",
     "World",
     "barrier_grid",
     "episodic",
+    "from_gymnasium",
     "garnet",
     "make",
     "moat_grid",

@@ -1,0 +1,213 @@
+"""Any Gymnasium environment with discrete spaces, brought in by one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import gymnasium
+import numpy as np
+
+from escapade.environments.brought import (
+    Brought,
+    BroughtEnv,
+    OnDone,
+    without_time_limit,
+)
+from escapade.environments.costs_of import Costs, CostSource
+from escapade.environments.flattening import Flattening
+from escapade.environments.rewards_of import RewardMap
+from escapade.environments.tables_of import Entries, read_entries, to_model
+from escapade.errors import refusal
+from escapade.knowledge.knowledge import Knowledge
+from escapade.model.cmdp import CMDP
+from escapade.typing import ArrayLike, FloatArray
+
+__all__ = ["from_gymnasium"]
+
+_STARTS = 200
+"""Resets from which the start distribution is estimated where it is not told."""
+
+
+def from_gymnasium(
+    env: gymnasium.Env[Any, Any] | str,
+    *,
+    cost: CostSource | Sequence[CostSource],
+    on_done: OnDone = "reset",
+    discount: float,
+    budget: ArrayLike,
+    cost_max: ArrayLike = 1.0,
+    reward_range: tuple[float, float] | None = None,
+    start: ArrayLike | None = None,
+    **told: Any,
+) -> Brought:
+    """Bring a Gymnasium environment in.
+
+    Parameters
+    ----------
+    env
+        The environment, or its id.  Observations and actions are ``Discrete``,
+        ``MultiDiscrete``, ``MultiBinary``, or ``Tuple`` or ``Dict`` of these.
+    cost
+        Where the cost of a step stands: a key of ``info``, ``SIX_TUPLE``, or a function
+        of state, action, next state (as numbers) and ``info``; a list of them for
+        several channels.  There is no default, and a step without a cost is an error.
+    on_done
+        ``"reset"``: the end of an episode leads to the next start.  ``"absorb"``: it
+        leads to an end state for good.  Time limits are not ends.
+    discount, budget
+        Of the problem that an agent is to solve.
+    cost_max
+        Bound on every sample of a cost.
+    reward_range
+        Bounds on the rewards; read off the table where there is one.
+    start
+        A state or a distribution in which life begins; by default the environment's
+        ``initial_state_distrib``, or the frequencies over 200 resets.
+    told
+        More that is known, as keywords of :class:`escapade.Knowledge`: ``support``,
+        ``known_rows``, ``models``, ``costs``, ``free``, ``log``, ...  Without any of it
+        no agent can promise much: see :func:`escapade.preflight`.
+
+    Returns
+    -------
+    Brought
+        Its ``env``, ``knowledge``, and ``cmdp``: the model, where the environment has a
+        table ``P`` and costs are functions that need no ``info``.
+
+    Examples
+    --------
+    >>> import escapade as ep
+    >>> holes = {5, 7, 11, 12}
+    >>> lake = ep.environments.from_gymnasium(
+    ...     "FrozenLake-v1", cost=lambda s, a, t, info: t in holes,
+    ...     discount=0.95, budget=2.0)
+    >>> lake
+    Brought('FrozenLake-v1', 16 states, 4 actions, rewards in [0, 1], as they are, ...)
+    >>> state, info = lake.env.reset(seed=1)
+    >>> state, reward, _, _, info = lake.env.step(0)
+    >>> info["cost"]
+    0.0
+    """
+    if on_done not in get_args(OnDone):
+        raise refusal("on_done", f"one of {list(get_args(OnDone))}", repr(on_done))
+    costs = Costs(cost, cost_max)
+    if np.size(budget) != costs.n:
+        raise refusal("budget", f"{costs.n} of them, one a cost", np.size(budget))
+    made = gymnasium.make(env) if isinstance(env, str) else env
+    if not isinstance(made, gymnasium.Env):
+        raise refusal("env", "a Gymnasium environment, or an id", type(env).__name__)
+    inner = without_time_limit(made)
+    observations = Flattening(inner.observation_space, argument="observation")
+    actions = Flattening(inner.action_space, argument="action")
+    entries = _table(inner, observations, actions)
+    rewards = _rewards(reward_range, entries)
+    brought = BroughtEnv(
+        inner,
+        costs=costs,
+        rewards=rewards,
+        observations=observations,
+        actions=actions,
+        on_done=on_done,
+    )
+    begins = _start(start, inner, observations)
+    cmdp, source = _model(
+        entries,
+        costs=costs,
+        rewards=rewards,
+        start=begins,
+        on_done=on_done,
+        discount=discount,
+        budget=budget,
+    )
+    knowledge = Knowledge(
+        brought.n_states,
+        actions.n,
+        discount=discount,
+        budget=budget,
+        reward_max=rewards.reward_max,
+        cost_max=costs.cost_max,
+        start=np.append(begins, np.zeros(brought.n_states - observations.n)),
+        **told,
+    )
+    return Brought(
+        name=_name(inner),
+        env=brought,
+        knowledge=knowledge,
+        cmdp=cmdp,
+        model_source=source,
+        rewards=rewards,
+    )
+
+
+def _name(env: gymnasium.Env[Any, Any]) -> str:
+    spec = env.spec
+    return type(env.unwrapped).__name__ if spec is None else spec.id
+
+
+def _table(
+    env: gymnasium.Env[Any, Any], observations: Flattening, actions: Flattening
+) -> Entries | None:
+    """Return the environment's own table, if it has one over these very numbers."""
+    table = getattr(env.unwrapped, "P", None)
+    plain = all(
+        isinstance(space, gymnasium.spaces.Discrete) and int(space.start) == 0
+        for space in (observations.space, actions.space)
+    )
+    same = (
+        env.observation_space == env.unwrapped.observation_space
+        and env.action_space == env.unwrapped.action_space
+    )
+    if table is None or not plain or not same:
+        return None
+    return read_entries(table, n_states=observations.n, n_actions=actions.n)
+
+
+def _rewards(
+    reward_range: tuple[float, float] | None, entries: Entries | None
+) -> RewardMap:
+    if reward_range is not None:
+        if len(reward_range) != 2:
+            raise refusal("reward_range", "a lower and an upper bound", reward_range)
+        return RewardMap.between(*reward_range, argument="reward_range")
+    if entries is None:
+        raise refusal(
+            "reward_range",
+            "bounds on the rewards, as the environment has no table of them",
+            "none",
+        )
+    return RewardMap.between(
+        entries.reward.min(), entries.reward.max(), argument="reward_range"
+    )
+
+
+def _start(
+    start: ArrayLike | None, env: gymnasium.Env[Any, Any], observations: Flattening
+) -> FloatArray:
+    """Return the start distribution over the numbered states."""
+    from escapade.model.arguments import read_start
+
+    if start is not None:
+        return read_start(start, observations.n)
+    told = getattr(env.unwrapped, "initial_state_distrib", None)
+    if told is not None and np.shape(told) == (observations.n,):
+        return read_start(told, observations.n)
+    seen = np.zeros(observations.n)
+    for seed in range(_STARTS):
+        observation, _ = env.reset(seed=seed)
+        seen[observations.number(observation)] += 1.0
+    return seen / _STARTS
+
+
+def _model(
+    entries: Entries | None, *, costs: Costs, **how: Any
+) -> tuple[CMDP | None, str]:
+    """Return the model, and where it came from or why there is none."""
+    if entries is None:
+        return None, "none, as the environment has no table"
+    if not costs.are_functions:
+        return None, "none, as its table has no costs and they are no function"
+    try:
+        return to_model(entries, costs=costs, **how), "its own table"
+    except (KeyError, AttributeError) as error:
+        return None, f"none, as the cost needs {error} of info, which a table lacks"

@@ -1,0 +1,354 @@
+"""Foreign environments: brought in whole, or refused in one line."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+
+import escapade as ep
+from escapade.environments import SIX_TUPLE, Flattening, from_gymnasium
+from escapade.errors import AssumptionError, InvalidInputError
+
+HOLES = {5, 7, 11, 12}
+
+
+def in_a_hole(state, action, after, info):
+    return after in HOLES
+
+
+def lake(**changes):
+    keywords = {"cost": in_a_hole, "discount": 0.95, "budget": 2.0, **changes}
+    return from_gymnasium("FrozenLake-v1", **keywords)
+
+
+class Walk(gymnasium.Env):
+    """Three rooms in a row; the last one ends an episode.  Speaks as it is told to."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, space=None, say=None, six=False, rewards=(-1.0, 0.0, 2.0)):
+        self.observation_space = space or spaces.Discrete(3)
+        self.action_space = spaces.Discrete(2)
+        self.say = say if say is not None else {"cost": 0.25}
+        self.six, self.rewards = six, rewards
+        self.room = 0
+        self.spec = None
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.room = 0
+        return self.room, {}
+
+    def step(self, action):
+        self.room = min(self.room + int(action), 2)
+        done = self.room == 2
+        head = (self.room, self.rewards[self.room])
+        tail = (done, False, dict(self.say))
+        return (*head, 0.5, *tail) if self.six else (*head, *tail)
+
+
+def walk(env=None, **changes):
+    keywords = {
+        "cost": "cost",
+        "discount": 0.9,
+        "budget": 5.0,
+        "reward_range": (-1.0, 2.0),
+        "start": 0,
+        **changes,
+    }
+    return from_gymnasium(env or Walk(), **keywords)
+
+
+# -- spaces ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Discrete(4, start=-1),
+        spaces.MultiDiscrete([2, 3], start=[1, 0]),
+        spaces.MultiDiscrete([[2, 2], [1, 3]]),
+        spaces.MultiBinary(3),
+        spaces.Tuple((spaces.Discrete(2), spaces.MultiBinary(2))),
+        spaces.Dict(b=spaces.Discrete(2), a=spaces.Tuple((spaces.Discrete(3),))),
+    ],
+    ids=str,
+)
+def test_members_have_numbers_and_numbers_members(space):
+    flat = Flattening(space)
+    seen = set()
+    for number in range(flat.n):
+        member = flat.member(number)
+        assert space.contains(member)
+        assert flat.number(member) == number
+        seen.add(repr(member))
+    assert len(seen) == flat.n
+    space.seed(3)
+    for _ in range(20):
+        drawn = space.sample()
+        back = flat.member(flat.number(drawn))
+        assert repr(space.to_jsonable([back])) == repr(space.to_jsonable([drawn]))
+
+
+@pytest.mark.parametrize(
+    ("space", "stranger"),
+    [
+        (spaces.Discrete(3), 3),
+        (spaces.Discrete(3), "1"),
+        (spaces.Discrete(3, start=1), 0),
+        (spaces.MultiDiscrete([2, 2]), np.array([0, 2])),
+        (spaces.MultiDiscrete([2, 2]), np.array([0.0, 1.0])),
+        (spaces.Tuple((spaces.Discrete(2),)), (0, 1)),
+        (spaces.Dict(a=spaces.Discrete(2)), {"b": 0}),
+        (spaces.Dict(a=spaces.Discrete(2)), {"a": 2}),
+    ],
+    ids=str,
+)
+def test_strangers_have_no_number(space, stranger):
+    with pytest.raises(AssumptionError, match=r"^space: expected a member of"):
+        Flattening(space).number(stranger)
+
+
+def test_spaces_without_an_end_are_refused():
+    with pytest.raises(InvalidInputError, match=r"space: .*\(see Discretizer\).*Box"):
+        Flattening(spaces.Tuple((spaces.Discrete(2), spaces.Box(0, 1))))
+    with pytest.raises(InvalidInputError, match="at most 2147483647 members"):
+        Flattening(spaces.MultiDiscrete([2**20, 2**20]))
+
+
+def test_blackjack_is_flattened_and_never_ends():
+    hand = from_gymnasium(
+        "Blackjack-v1",
+        cost=lambda s, a, t, info: 0.0,
+        discount=0.9,
+        budget=1.0,
+        reward_range=(-1.0, 1.0),
+    )
+    assert hand.knowledge.n_states == 32 * 11 * 2
+    assert hand.cmdp is None
+    assert "no table" in hand.model_source
+    hand.env.reset(seed=0)
+    rewards = {hand.env.step(t % 2)[1] for t in range(300)}
+    assert rewards == {0.0, 1.0, 2.0}
+    assert hand.raw_value(10.0) == pytest.approx(0.0)
+    assert hand.knowledge.start.sum() == pytest.approx(1.0)
+
+
+# -- costs -----------------------------------------------------------------------------
+
+
+def test_a_cost_has_to_be_named():
+    with pytest.raises(TypeError, match="cost"):
+        from_gymnasium("FrozenLake-v1", discount=0.9, budget=1.0)
+    with pytest.raises(InvalidInputError, match="nothing is assumed to be free"):
+        lake(cost=None)
+
+
+@pytest.mark.parametrize(
+    ("env", "cost", "paid"),
+    [
+        (Walk(), "cost", 0.25),
+        (Walk(say={"harm": True}), "harm", 1.0),
+        (Walk(six=True), SIX_TUPLE, 0.5),
+        (Walk(say={}), lambda s, a, t, info: 0.125 * (s + a + t), 0.25),
+    ],
+)
+def test_costs_stand_where_they_are_said_to(env, cost, paid):
+    world = walk(env, cost=cost)
+    world.env.reset(seed=0)
+    assert world.env.step(1)[4]["cost"] == paid
+
+
+def test_several_channels():
+    world = walk(cost=["cost", lambda s, a, t, info: t / 2], budget=[1.0, 2.0])
+    world.env.reset(seed=0)
+    np.testing.assert_array_equal(world.env.step(1)[4]["cost"], [0.25, 0.5])
+    with pytest.raises(InvalidInputError, match=r"^budget: expected 2"):
+        walk(cost=["cost", "cost"])
+
+
+@pytest.mark.parametrize(
+    ("env", "cost", "reason"),
+    [
+        (Walk(say={}), "cost", r"info\['cost'\]: expected a cost at every step"),
+        (Walk(say={"cost": 1.5}), "cost", r"cost: .*\[0, 1\], found 1.5 at step 0"),
+        (Walk(say={"cost": -1}), "cost", "found -1"),
+        (Walk(say={"cost": np.nan}), "cost", "found nan"),
+        (Walk(say={"cost": "much"}), "cost", "found 'much'"),
+        (Walk(say={"cost": None}), "cost", "found nan at step 0"),
+        (Walk(), SIX_TUPLE, "step: expected 6 values, found 5"),
+        (Walk(six=True), "cost", "step: expected 5 values, found 6"),
+        (Walk(rewards=(9.0, 9.0, 9.0)), "cost", r"reward: .*\[-1, 2\], found 9"),
+        (Walk(space=spaces.Discrete(1)), "cost", "observation: expected a member"),
+    ],
+)
+def test_a_step_that_breaks_its_word_is_one_error(env, cost, reason):
+    world = walk(env, cost=cost)
+    world.env.reset(seed=0)
+    with pytest.raises(AssumptionError, match=reason) as caught:
+        world.env.step(1)
+    assert "\n" not in str(caught.value)
+
+
+# -- ends ------------------------------------------------------------------------------
+
+
+def test_an_end_leads_to_the_start():
+    world = walk()
+    world.env.reset(seed=0)
+    world.env.step(1)
+    after, reward, done, cut, info = world.env.step(1)
+    assert (after, reward, done, cut) == (0, 3.0, False, False)
+    assert info["ended"]
+    assert info["raw_reward"] == 2.0
+
+
+def test_an_end_absorbs():
+    world = walk(on_done="absorb")
+    assert world.knowledge.n_states == 4
+    world.env.reset(seed=0)
+    world.env.step(1)
+    assert world.env.step(1)[0] == 3
+    for action in (0, 1):
+        after, reward, done, cut, info = world.env.step(action)
+        assert (after, reward, info["cost"]) == (3, 1.0, 0.0)  # 0 before the shift
+        assert not done
+        assert not cut
+    assert world.env.reset(seed=0)[0] == 0
+
+
+def test_time_limits_are_taken_off():
+    world = walk(gymnasium.wrappers.TimeLimit(Walk(), 3))
+    world.env.reset(seed=0)
+    for _ in range(10):
+        world.env.step(0)
+
+
+def test_a_time_limit_within_is_refused_when_it_cuts():
+    inside = gymnasium.wrappers.RecordEpisodeStatistics(
+        gymnasium.wrappers.TimeLimit(Walk(), 3)
+    )
+    world = walk(inside)
+    world.env.reset(seed=0)
+    world.env.step(0)
+    world.env.step(0)
+    with pytest.raises(AssumptionError, match=r"^truncated: .* cuts at step 2"):
+        world.env.step(0)
+
+
+# -- tables ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on_done", ["reset", "absorb"])
+def test_the_table_says_what_the_environment_does(on_done):
+    world = lake(on_done=on_done)
+    cmdp, env = world.cmdp, world.env
+    assert cmdp is not None
+    assert cmdp.n_states == 16 + (on_done == "absorb")
+    rng = np.random.default_rng(0)
+    draws = 1500
+    sums = np.zeros((3, cmdp.n_states))
+    state, action = 10, 2  # beside two holes
+    for _ in range(draws):
+        env.reset(seed=int(rng.integers(2**31)))
+        env.inner.unwrapped.s = state
+        env._state = state
+        after, reward, *_, info = env.step(action)
+        sums[0, after] += 1
+        sums[1, 0] += reward
+        sums[2, 0] += info["cost"]
+    row = np.zeros(cmdp.n_states)
+    successors, chances = cmdp.successors(state, action)
+    row[successors] = chances
+    # eight standard deviations: fails with probability below 1e-14
+    assert np.abs(sums[0] / draws - row).max() < 8 * 0.5 / np.sqrt(draws)
+    pair = cmdp.pair(state, action)
+    assert abs(sums[1, 0] / draws - cmdp.reward[pair]) < 8 * 0.5 / np.sqrt(draws)
+    assert abs(sums[2, 0] / draws - cmdp.cost[0, pair]) < 8 * 0.5 / np.sqrt(draws)
+
+
+def test_rewards_below_0_are_shifted_and_shifted_back():
+    cliff = from_gymnasium(
+        "CliffWalking-v1",
+        cost=lambda s, a, t, info: t == 36 and s != 36,
+        discount=0.9,
+        budget=1.0,
+    )
+    assert str(cliff.rewards) == "rewards in [-100, 0], seen as reward + 100"
+    assert cliff.knowledge.reward_max == 100.0
+    assert cliff.cmdp is not None
+    best = ep.solve(cliff.cmdp)
+    # thirteen steps at -1 each, round and round: -1/(1 - .9)
+    assert cliff.raw_value(best.value) == pytest.approx(-10.0, abs=1e-6)
+    assert cliff.world.raw_optimum == pytest.approx(-10.0, abs=1e-6)
+
+
+def test_costs_that_need_info_leave_no_model():
+    world = lake(cost=lambda s, a, t, info: 1.0 - info["prob"])
+    assert world.cmdp is None
+    assert "'prob' of info" in world.model_source
+    assert lake(cost="prob").cmdp is None
+    with pytest.raises(InvalidInputError, match=r"^cmdp: expected an environment with"):
+        _ = world.world
+
+
+def test_an_agent_is_never_told_the_table():
+    world = lake()
+    assert not world.knowledge.exact_pairs.any()
+    assert not ep.preflight(world.knowledge).promisable
+    assert "support" in " ".join(ep.preflight(world.knowledge).mend)
+
+
+# -- life ------------------------------------------------------------------------------
+
+
+def test_an_agent_lives_in_a_foreign_world():
+    table = lake().cmdp
+    assert table is not None
+    world = lake(
+        support=table.transition_matrix,
+        costs=_costs(table),
+        known_rows=_rows(table, table.cost[0] == 0.0),
+    )
+    agent = ep.E4(world.knowledge)
+    trace = ep.simulate(agent, world.env, steps=300, seed=1)
+    assert agent.breaks == []
+    assert (trace.promise >= trace.reserved).all()
+    again = ep.simulate(ep.E4(world.knowledge), world.make_env(), steps=300, seed=1)
+    np.testing.assert_array_equal(trace.states, again.states)
+
+
+def test_gymnasium_finds_nothing_wrong():
+    check_env(lake().env, skip_render_check=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"on_done": "stop"}, "on_done"),
+        ({"env": 3}, "env"),
+        ({"env": Walk(), "reward_range": (1.0, -1.0)}, "reward_range"),
+        ({"env": Walk(), "reward_range": None}, "reward_range"),
+        ({"env": Walk(space=spaces.Box(0, 1))}, "observation"),
+        ({"env": Walk(), "cost_max": [1.0, 1.0]}, "cost_max"),
+        ({"env": Walk(), "cost": []}, "cost"),
+    ],
+)
+def test_what_is_wrong_is_named(changes, named):
+    with pytest.raises(InvalidInputError, match=f"^{named}: expected"):
+        walk(**{"env": Walk(), **changes})
+
+
+def _costs(cmdp):
+    table = np.zeros((1, 16, 4))
+    table[0, cmdp.pair_state, cmdp.pair_action] = cmdp.cost[0]
+    return table
+
+
+def _rows(cmdp, chosen):
+    rows = cmdp.transition_matrix.toarray()
+    rows[~chosen] = 0.0
+    return rows
