@@ -26,6 +26,9 @@ TORCH ?= torch==2.13.0
 # Tests of one file stay in one process, for they share compiled kernels.
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile
 
+# What `make test` leaves out, as it needs time, or more than Python and make.
+REST := slow or torch or extras or browser or ray
+
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
@@ -39,13 +42,13 @@ help: ## list the recipes
 demo: $(RUN) ## solve the paper's Example 2 and print value, cost and budget
 	@$(BIN)/escapade demo
 
-test: $(DEV) ## run the tests, but for the slow ones and those that need PyTorch
-	$(PYTEST) -m "not slow and not torch"
+test: $(DEV) ## run the tests, but for those that need time or more than Python
+	$(PYTEST) -m "not ($(REST))"
 
 test-all: test test-rest ## run all tests
 
 test-rest: $(EXTRAS) ## run the tests that `make test` leaves out
-	$(PYTEST) -m "slow or torch"
+	$(PYTEST) -m "$(REST)"
 
 check: format-check lint types layers test docs paper-map ## everything that must hold before a commit lands
 
@@ -71,8 +74,8 @@ docs: $(DEV) ## build the documentation into site/, strictly
 paper-map: $(DEV) ## does each row of docs/paper-map.md point to code and a test
 	$(PY) scripts/check_paper_map.py
 
-coverage: $(EXTRAS) ## lines tested, kernels included (compilation is off, so this is slow)
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not slow" --cov --cov-report=term-missing:skip-covered
+coverage: $(EXTRAS) ## lines tested, kernels included (compilation is off)
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not (slow or browser or ray)" --cov --cov-report=term-missing:skip-covered
 
 benchmark: $(BENCHMARK) ## run the benchmarks, some of them beside other libraries
 	@for program in $(filter-out %/instances.py,$(wildcard benchmarks/*.py)); do \

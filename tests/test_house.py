@@ -17,7 +17,12 @@ import pytest
 import escapade
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-benchmark.lock"]
+LOCKS = [
+    "requirements.lock",
+    "requirements-dev.lock",
+    "requirements-extras.lock",
+    "requirements-benchmark.lock",
+]
 PIN = re.compile(r"^([a-z0-9-]+)==([^ ;\\]+)(?: ; ([^\\]+?))? \\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}(?: \\)?$")
 
@@ -148,6 +153,10 @@ def test_a_lock_holds_pins_and_hashes_and_nothing_else(lock):
 @pytest.mark.parametrize("lock", LOCKS[1:])
 def test_the_locks_agree_with_each_other(lock):
     assert pins("requirements.lock").items() <= pins(lock).items()
+    shared = pins("requirements-dev.lock").keys() & pins(lock).keys()
+    assert {name: pins("requirements-dev.lock")[name] for name in shared} == {
+        name: pins(lock)[name] for name in shared
+    }
 
 
 def test_the_lock_holds_every_requirement():
@@ -159,7 +168,27 @@ def test_the_lock_holds_every_requirement():
     develop = names(groups["test"]) | names(groups["check"]) | names(groups["docs"])
     assert run <= pins("requirements.lock").keys()
     assert run | develop <= pins("requirements-dev.lock").keys()
+    assert names(groups["extras"]) <= pins("requirements-extras.lock").keys()
     assert names(groups["benchmark"]) <= pins("requirements-benchmark.lock").keys()
+
+
+def test_every_extra_is_locked_somewhere_but_pytorch():
+    extras = project()["project"]["optional-dependencies"]
+    named = {
+        re.match(r"[\w-]+", line)[0] for group in extras.values() for line in group
+    }
+    locked = pins("requirements-dev.lock").keys() | pins("requirements-extras.lock")
+    assert named - locked == {"torch"}
+
+
+def test_every_mark_is_run_by_one_recipe_or_the_other():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    (rest,) = re.findall(r"^REST := (.+)$", makefile, re.M)
+    marks = project()["tool"]["pytest"]["ini_options"]["markers"]
+    named = {mark.partition(":")[0] for mark in marks}
+    assert set(rest.split(" or ")) == named - {"statistical"}
+    assert '-m "not ($(REST))"' in makefile
+    assert '-m "$(REST)"' in makefile
 
 
 # -- places ----------------------------------------------------------------------------

@@ -227,6 +227,31 @@ def test_files_that_are_no_parquet(tmp_path, duckdb):
         Log.from_parquet(written(tmp_path, STEPS))
 
 
+@pytest.mark.extras
+def test_duckdb_itself_reads_parquet(tmp_path):
+    import duckdb
+
+    path = tmp_path / "steps [1]*.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE steps AS SELECT * FROM (VALUES "
+            "(0::UTINYINT, 1::BIGINT, .5::FLOAT, .25::DECIMAL(4, 2), 1::INTEGER, 'x'),"
+            "(1, 0, 1, NULL, 0, NULL), (0, 1, 0, 1, 1, 'y')"
+            ") AS t(state, action, reward, cost, next_state, note)"
+        )
+        quoted = str(path).replace("'", "''")
+        connection.execute(f"COPY steps TO '{quoted}' (FORMAT parquet)")
+    log = Log.from_parquet(path)
+    text = Log.from_csv(written(tmp_path, STEPS))
+    for name in ("states", "actions", "rewards", "costs", "next_states"):
+        np.testing.assert_array_equal(getattr(log, name), getattr(text, name))
+    with pytest.raises(InvalidFileError, match="cannot be read as one") as caught:
+        Log.from_parquet(written(tmp_path, STEPS))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InvalidInputError, match="columns: expected a column 'from'"):
+        Log.from_parquet(path, columns={"state": "from"})
+
+
 def test_without_duckdb_its_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingExtraError, match=r'pip install "escapade\[analysis\]"'):

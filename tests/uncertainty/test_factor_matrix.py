@@ -221,7 +221,6 @@ def mixed_problem(seed: int, r: int, n_states: int = 8) -> ep.CMDP:
 
 
 def test_estimated_factors_report_what_they_lose():
-    pytest.importorskip("sklearn")
     cmdp = mixed_problem(0, 3)
     found = estimate_factors(cmdp, 3)
     kernel = cmdp.transition_matrix.toarray()
@@ -249,7 +248,6 @@ def test_estimated_factors_report_what_they_lose():
 
 @pytest.mark.parametrize("n_factors", [0, 9, 2.5])
 def test_impossible_numbers_of_factors_are_refused(n_factors):
-    pytest.importorskip("sklearn")
     with pytest.raises(ep.errors.InvalidInputError, match="n_factors: expected a"):
         estimate_factors(mixed_problem(0, 2), n_factors)
 

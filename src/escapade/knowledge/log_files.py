@@ -8,6 +8,7 @@ comes out, and one place turns it into a log, so that both refuse the same thing
 from __future__ import annotations
 
 import csv
+import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -157,7 +158,8 @@ def read_parquet(path: str | PathLike[str], columns: Mapping[str, str] | None) -
     try:
         with duckdb.connect() as connection:
             found = connection.execute(
-                "SELECT * FROM read_parquet(?)", [str(path)]
+                "SELECT * FROM read_parquet(?)",
+                [glob.escape(str(path))],  # one file, whatever its name
             ).fetchnumpy()
     except duckdb.Error as error:
         raise InvalidFileError(
