@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -85,3 +88,15 @@ def test_a_limit_and_a_vector_of_worlds():
     assert states.tolist() == [6, 1]
     assert info["cost"].tolist() == [1.0, 0.0]
     vector.close()
+
+
+def test_gymnasium_finds_a_world_by_its_module_in_a_new_process():
+    words = (
+        "import gymnasium\n"
+        "env = gymnasium.make('escapade.environments:escapade/WallCycle-v0')\n"
+        "print(env.observation_space)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "Discrete(100)\n"

@@ -16,6 +16,7 @@ from escapade.environments.garnets import garnet
 from escapade.environments.gridworlds import barrier_grid, moat_grid
 from escapade.environments.gymnasium_adapter import from_gymnasium
 from escapade.environments.loop import three_state_loop
+from escapade.environments.minigrid_adapter import from_minigrid
 from escapade.environments.registry import make, names, parameters
 from escapade.environments.world import World
 
@@ -30,6 +31,7 @@ __all__ = [
     "barrier_grid",
     "episodic",
     "from_gymnasium",
+    "from_minigrid",
     "garnet",
     "make",
     "moat_grid",

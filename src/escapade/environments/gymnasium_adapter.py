@@ -25,6 +25,7 @@ from escapade.typing import ArrayLike, FloatArray
 
 __all__ = ["from_gymnasium"]
 
+_NAMES = ("state_names", "action_names", "coordinates")
 _STARTS = 200
 """Resets from which the start distribution is estimated where it is not told."""
 
@@ -119,6 +120,7 @@ def from_gymnasium(
         on_done=on_done,
         discount=discount,
         budget=budget,
+        names={name: told[name] for name in _NAMES if name in told},
     )
     knowledge = Knowledge(
         brought.n_states,
