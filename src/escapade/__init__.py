@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from escapade import (
         agent,
+        baselines,
         environments,
         errors,
         experiment,
@@ -70,6 +71,7 @@ __all__ = [
     "__version__",
     "agent",
     "audit",
+    "baselines",
     "environments",
     "errors",
     "evaluate",
