@@ -143,7 +143,7 @@ class Earner:
     @staticmethod
     def _stationary(model: CMDP, usable: BoolArray, safety: Safety) -> FloatArray:
         """Return the best stationary policy of the model within the budget."""
-        kept = CMDP.from_pairs(**_restricted(model, usable, safety))
+        kept = CMDP.from_pairs(**restricted(model, usable, safety))
         found = ColumnGeneration(precision=1e-6).solve(kept)
         weights = np.zeros(model.n_pairs)
         if found.policy is None:
@@ -209,7 +209,7 @@ def _foreseen(belief: Belief) -> tuple[FloatArray, BoolArray]:
     return np.where(steady, belief.mean_cost()[0], np.minimum(foreseen, bound)), steady
 
 
-def _restricted(model: CMDP, usable: BoolArray, safety: Safety) -> dict[str, Any]:
+def restricted(model: CMDP, usable: BoolArray, safety: Safety) -> dict[str, Any]:
     """Return the arrays of the model with the usable pairs alone."""
     entries = np.repeat(usable, np.diff(model.row_ptr))
     lengths = np.diff(model.row_ptr)[usable]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from escapade.kernels import ledger
+from escapade.kernels import ledger, paper
 
 __all__ = ["REASONS", "Phase"]
 
@@ -46,5 +46,7 @@ REASONS = {
     ledger.RECHARGING: "the promise is low: the fallback until it has recovered",
     ledger.NOT_AFFORDABLE: "the plan costs more than the promise leaves: the fallback",
     ledger.NOTHING_TO_DO: "nothing planned leads on from here: the fallback",
+    paper.ESCAPES: "one more step of wandering might cost too much: the escape",
+    paper.RESTS: "after an escape, a trajectory of safe return",
 }
 """Why an action was taken, by the reason that the decision kernel returns."""

@@ -19,8 +19,9 @@ from escapade.agent.exploration import Frontier, find_frontier
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.kernels.ledger import Ledger, Plan
+from escapade.kernels.paper import NO_RULES, Rules
 from escapade.knowledge.belief import Belief
-from escapade.typing import BoolArray, IntArray
+from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Planned", "Planning"]
 
@@ -48,6 +49,7 @@ class Planned:
     playable: BoolArray
     out_of_reach: BoolArray
     earning: Earning | None
+    rules: Rules = NO_RULES
 
 
 def reached_by(belief: Belief, playable: BoolArray) -> BoolArray:
@@ -67,6 +69,28 @@ def reached_by(belief: Belief, playable: BoolArray) -> BoolArray:
         reached = further
 
 
+def settled_pairs(belief: Belief) -> BoolArray:
+    """Return the pairs about which nothing was left to learn at birth, ``[pairs]``."""
+    told = belief.knowledge
+    reward = told.reward_lower == told.reward_upper
+    costs = (told.cost_lower == told.cost_upper).all(axis=0)
+    settled: BoolArray = told.exact_pairs & reward & costs
+    return settled
+
+
+def home_and_room(safety: Safety) -> tuple[FloatArray, FloatArray]:
+    """Return the least worst-case cost of any state, and what the cap leaves above."""
+    home = np.where(safety.promisable, safety.w, np.inf).min(axis=1)
+    return home, np.maximum(safety.cap - home, 0.0)
+
+
+def at_home(safety: Safety) -> BoolArray:
+    """Return the states where the fallback costs least, ``[S]``."""
+    home, room = home_and_room(safety)
+    near = home + _HOME_TOLERANCE * (1.0 + room)
+    return safety.promisable & (safety.w <= near[:, np.newaxis]).all(axis=0)
+
+
 class Planning:
     """Plans again and again, each time from where the last plan ended.
 
@@ -78,14 +102,16 @@ class Planning:
         self._earner = Earner()
         self.refine: IntArray | None = None
 
-    def plan(self, belief: Belief, safety: Safety) -> Planned:
-        """Return the plan for what is believed now."""
+    def plan(
+        self, belief: Belief, safety: Safety, state: int | None = None
+    ) -> Planned:
+        """Return the plan for what is believed now, wherever the agent is."""
+        del state
         knowledge, settings = belief.knowledge, self._settings
         layout = knowledge.pairs
         visits = belief.evidence.pair_visits
         cap = safety.cap
-        home_cost = np.where(safety.promisable, safety.w, np.inf).min(axis=1)
-        room = np.maximum(cap - home_cost, 0.0)
+        home_cost, room = home_and_room(safety)
         reserve = np.minimum(settings.reserve * knowledge.cost_max, 0.25 * room)
         affordable = (safety.q + reserve[:, np.newaxis] <= cap[:, np.newaxis]).all(
             axis=0
@@ -93,11 +119,11 @@ class Planning:
         playable = safety.allowed & affordable
         quota = settings.known_after
         seen = np.minimum.reduceat(
-            np.where(self._settled(belief), quota, visits), layout.state_ptr[:-1]
+            np.where(settled_pairs(belief), quota, visits), layout.state_ptr[:-1]
         )
         known = knowledge.known_states | (seen >= quota)
         goal = np.where(
-            known[layout.pair_state] | ~playable | self._settled(belief), 0, quota
+            known[layout.pair_state] | ~playable | settled_pairs(belief), 0, quota
         )
         if self.refine is not None:
             goal = np.maximum(goal, np.where(playable, self.refine, 0))
@@ -109,15 +135,11 @@ class Planning:
             earning = self._earner.plan(
                 belief, safety, ledger, playable=playable, reserve=reserve
             )
-        home = safety.promisable & (
-            safety.w
-            <= home_cost[:, np.newaxis] + _HOME_TOLERANCE * (1.0 + room[:, None])
-        ).all(axis=0)
         return Planned(
             ledger=ledger,
             plan=Plan(
                 known=known,
-                home=home,
+                home=at_home(safety),
                 goal=goal,
                 score=frontier.score,
                 exploring=exploring,
@@ -164,19 +186,13 @@ class Planning:
             kept["refine"] = np.array(self.refine)
         return kept
 
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def restore(
+        self, arrays: Mapping[str, np.ndarray], belief: Belief, safety: Safety
+    ) -> None:
         """Go back to what :meth:`state` returned."""
+        del belief, safety
         self._earner.restore(arrays)
         self.refine = arrays.get("refine")
-
-    @staticmethod
-    def _settled(belief: Belief) -> BoolArray:
-        """Return the pairs about which nothing was left to learn at birth."""
-        told = belief.knowledge
-        reward = told.reward_lower == told.reward_upper
-        costs = (told.cost_lower == told.cost_upper).all(axis=0)
-        settled: BoolArray = told.exact_pairs & reward & costs
-        return settled
 
     @staticmethod
     def nothing_but_fallback(planned: Planned) -> Planned:
@@ -184,6 +200,7 @@ class Planning:
         plan = planned.plan
         return replace(
             planned,
+            rules=NO_RULES,
             plan=plan._replace(
                 goal=np.zeros_like(plan.goal),
                 node_ptr=np.zeros_like(plan.node_ptr),

@@ -49,6 +49,8 @@ __all__ = [
     "Pending",
     "Plan",
     "decide",
+    "note_pair",
+    "play_mixture",
     "settle",
     "wish_to_plan",
 ]
@@ -166,7 +168,7 @@ def affordable(
 
 
 @uncounted
-def _note_pair(ledger: Ledger, pair: int, pending: Pending) -> None:
+def note_pair(ledger: Ledger, pair: int, pending: Pending) -> None:
     """Write down the terms of a single pair."""
     for k in range(len(ledger.channels)):
         pending.q[k] = ledger.q[k, pair]
@@ -282,6 +284,37 @@ def _onward(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
 
 
 @uncounted
+def play_mixture(
+    ledger: Ledger,
+    weight: FloatArray,
+    reserve: FloatArray,
+    promise: FloatArray,
+    state: int,
+    u: float,
+    pending: Pending,
+) -> int:
+    """``weight``: the chance of each pair of ``state``; return the one that is drawn.
+
+    −1 if the mixture is not allowed, or would not leave ``reserve`` of the promise.
+    """
+    first, last = ledger.state_ptr[state], ledger.state_ptr[state + 1]
+    if not _note_mixture(ledger, first, last, weight, pending):
+        return -1
+    for k in range(len(ledger.channels)):
+        if not pending.q[k] + reserve[k] <= promise[k]:
+            return -1
+    drawn, total = -1, 0.0
+    for pair in range(first, last):
+        chance = weight[pair - first]
+        if chance > 0.0:
+            drawn = pair
+            total += chance
+            if u < total:
+                break
+    return drawn
+
+
+@uncounted
 def _follow(
     ledger: Ledger,
     plan: Plan,
@@ -296,7 +329,7 @@ def _follow(
     if node == end:
         pair = _onward(ledger, plan, promise, state)
         if pair >= 0:
-            _note_pair(ledger, pair, pending)
+            note_pair(ledger, pair, pending)
         return pair
     while end - node > 1:
         middle = (node + end) >> 1
@@ -304,22 +337,9 @@ def _follow(
             node = middle
         else:
             end = middle
-    weight = plan.weight[node]
-    first, last = ledger.state_ptr[state], ledger.state_ptr[state + 1]
-    if not _note_mixture(ledger, first, last, weight, pending):
-        return -1
-    for k in range(len(ledger.channels)):
-        if not pending.q[k] + plan.reserve[k] <= promise[k]:
-            return -1
-    drawn, total = -1, 0.0
-    for pair in range(first, last):
-        chance = weight[pair - first]
-        if chance > 0.0:
-            drawn = pair
-            total += chance
-            if u < total:
-                break
-    return drawn
+    return play_mixture(
+        ledger, plan.weight[node], plan.reserve, promise, state, u, pending
+    )
 
 
 @uncounted
@@ -372,7 +392,7 @@ def decide(
     if memory[0] == OUT:
         pair = _wander(ledger, plan, visits, promise, state)
         if pair >= 0:
-            _note_pair(ledger, pair, pending)
+            note_pair(ledger, pair, pending)
             choose_rules(ledger, promise, pending)
             return pair, (EXPLORE if plan.known[state] else WANDER), LEAST_VISITED
         pair = _follow(ledger, plan, promise, state, u, pending)
@@ -383,7 +403,7 @@ def decide(
         if plan.node_ptr[state] == plan.node_ptr[state + 1]:
             reason = NOTHING_TO_DO
     pair = ledger.fallback[state]
-    _note_pair(ledger, pair, pending)
+    note_pair(ledger, pair, pending)
     choose_rules(ledger, promise, pending)
     if not plan.known[state]:
         return pair, ESCAPE, reason
