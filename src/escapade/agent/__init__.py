@@ -6,7 +6,8 @@ may import.
 """
 
 from escapade.agent.e4 import E4, Decision
+from escapade.agent.paper.settings import PaperSettings
 from escapade.agent.phases import Phase
 from escapade.agent.settings import E4Settings
 
-__all__ = ["E4", "Decision", "E4Settings", "Phase"]
+__all__ = ["E4", "Decision", "E4Settings", "PaperSettings", "Phase"]

@@ -20,13 +20,15 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from escapade.agent.certificate import Certificate, certify
+from escapade.agent.paper.planning import PaperPlanning
 from escapade.agent.phases import REASONS, Phase
 from escapade.agent.planning import Planned, Planning
 from escapade.agent.refinement import further_goals
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.errors import AssumptionError, refusal
-from escapade.kernels.ledger import Pending, decide, settle, wish_to_plan
+from escapade.kernels.ledger import Pending
+from escapade.kernels.paper import CORRECTED, Course, begin, choose, settle_step
 from escapade.knowledge.birth import at_birth
 from escapade.knowledge.knowledge import Knowledge
 from escapade.knowledge.observations import read_cost, read_reward, read_state
@@ -123,7 +125,12 @@ class E4:
             ahead=np.zeros(k),
             reach=np.zeros(k),
         )
-        self.planning = Planning(self.settings)
+        self.course: Course = begin(k)
+        self.planning: Planning | PaperPlanning = Planning(self.settings)
+        if self.settings.mode == "paper":
+            self.planning = PaperPlanning(
+                self.settings, self.belief, self.safety, self.course
+            )
         self.changed = np.zeros(knowledge.n_pairs, dtype=np.bool_)
         self.wish: FloatArray = np.zeros(1)
         self.planned: Planned = self.planning.plan(self.belief, self.safety)
@@ -152,6 +159,15 @@ class E4:
         """Seed of the agent's own draws."""
         return self.settings.seed
 
+    def draw_start(self) -> int | None:
+        """Return the state in which life shall begin; ``None`` leaves it to the world.
+
+        Only ``PaperSettings(start="random-known")`` asks for one.
+        """
+        if isinstance(self.planning, PaperPlanning) and self.state is None:
+            return self.planning.draw_start(self.safety, self.rng)
+        return None
+
     # -- ask and tell ------------------------------------------------------------------
 
     def ask(self, state: SupportsIndex) -> Decision:
@@ -167,18 +183,21 @@ class E4:
         here = read_state(self.knowledge, "state", state)
         if self.state is not None and here != self.state:
             raise refusal("state", f"the state told last, {self.state}", here)
-        if not self.safety.promisable[here] and not self.breaks:
+        held = not self.breaks and self.planned.rules.test == CORRECTED
+        if held and not self.safety.promisable[here]:
             raise AssumptionError(
                 f"state: expected one from which the budget can be promised, found "
                 f"that {self.safety.at_birth.why(here)}"
             )
         planned = self.planned
-        pair, phase, reason = decide(
+        pair, phase, reason = choose(
             planned.ledger,
             planned.plan,
+            planned.rules,
             self.belief.evidence.pair_visits,
             self.promise,
             self.memory,
+            self.course,
             here,
             self.rng.random(),
             self.pending,
@@ -233,14 +252,20 @@ class E4:
         charged = paid if paid is not None else np.array(self.knowledge.cost_max)
         counted = self.belief.evidence.record(pair, after, earned, paid)
         if counted:
-            settle(self.planned.ledger, self.pending, charged, after, self.promise)
             self.changed[pair] = True
-            self.wish[0] += wish_to_plan(
+            self.wish[0] += settle_step(
                 self.planned.ledger,
                 self.planned.plan,
+                self.planned.rules,
                 self.belief.evidence.pair_visits,
+                self.pending,
+                self.course,
+                self.promise,
+                earned,
+                charged,
                 pair,
                 decision.state,
+                after,
             )
         self._open, self._last = None, told
         self.finish_step(pair, after, counted=counted)
@@ -271,7 +296,7 @@ class E4:
             self.break_down(str(error))
             return
         self._keep_safe()
-        self.planned = self.planning.plan(self.belief, self.safety)
+        self.planned = self.planning.plan(self.belief, self.safety, self.state)
         self._look_at_certificate()
 
     def _keep_safe(self) -> None:
@@ -290,13 +315,14 @@ class E4:
         state = self.state
         if state is None or self.decisions < self._look_at:
             return
-        if self.planned.frontier.value[state] > 0.0:
+        if self.planned.frontier.value[state] > 0.0 and not self.planning.looks_early:
             return
         self._look_at = int(_LOOK_AGAIN * self.decisions) + 1
         found = self._certify(state, search=False)
         self.certified = found.safe and found.gap <= self.settings.epsilon
         self.gap = found.gap if found.safe else None
-        if self.certified or not self.settings.refine:
+        self.planning.certified = self.certified
+        if self.certified or not self.planning.refines:
             return
         earning = self.planning.earning(self.belief, self.safety, self.planned)
         self.planning.refine = further_goals(

@@ -20,6 +20,7 @@ from escapade.agent.planning import Planned
 from escapade.agent.settings import E4Settings
 from escapade.errors import EscapadeError, InvalidFileError
 from escapade.kernels.ledger import Ledger, Plan
+from escapade.kernels.paper import Rules
 from escapade.knowledge.files import pack_knowledge, unpack_knowledge
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.archives import first_line, read_archive, write_archive
@@ -48,6 +49,8 @@ def save_agent(agent: E4, path: str | PathLike[str]) -> None:
         arrays[f"own.{name}"] = getattr(agent, name)
     for name, value in agent.pending._asdict().items():
         arrays[f"pending.{name}"] = np.asarray(value)
+    for name, value in agent.course._asdict().items():
+        arrays[f"course.{name}"] = np.asarray(value)
     arrays.update(_pack_planned(agent.planned))
     content = {
         "settings": asdict(agent.settings),
@@ -67,13 +70,15 @@ def load_agent(path: str | PathLike[str]) -> E4:
     )
     try:
         agent = E4(_knowledge(content, arrays), E4Settings(**content["settings"]))
-        agent.belief.restore(_part(arrays, "belief"))
-        agent.safety.restore(_part(arrays, "safety"))
-        agent.planning.restore(_part(arrays, "planning"))
+        agent.belief.restore(part_of(arrays, "belief"))
+        agent.safety.restore(part_of(arrays, "safety"))
+        agent.planning.restore(part_of(arrays, "planning"))
         for name in _OWN:
             getattr(agent, name)[:] = arrays[f"own.{name}"]
         for name, value in agent.pending._asdict().items():
             value[:] = arrays[f"pending.{name}"]
+        for name, value in agent.course._asdict().items():
+            value[:] = arrays[f"course.{name}"]
         agent.planned = _unpack_planned(agent, arrays)
         agent.rng.bit_generator.state = content["generator"]
         agent.restore_journal(content)
@@ -87,10 +92,10 @@ def load_agent(path: str | PathLike[str]) -> E4:
 def _knowledge(
     content: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> Knowledge:
-    return unpack_knowledge(content["knowledge"], _part(arrays, "knowledge"))
+    return unpack_knowledge(content["knowledge"], part_of(arrays, "knowledge"))
 
 
-def _part(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+def part_of(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
     """Return the arrays whose names begin with a part's, without it."""
     start = f"{name}."
     return {
@@ -103,6 +108,8 @@ def _part(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
 def _pack_planned(planned: Planned) -> dict[str, np.ndarray]:
     """Return the plan in force; the ledger's own arrays are those of the safety."""
     arrays = {f"plan.{n}": np.asarray(v) for n, v in planned.plan._asdict().items()}
+    for n, v in planned.rules._asdict().items():
+        arrays[f"rules.{n}"] = np.asarray(v)
     for field in fields(Frontier):
         arrays[f"frontier.{field.name}"] = getattr(planned.frontier, field.name)
     arrays["planned.playable"] = planned.playable
@@ -116,8 +123,8 @@ def _pack_planned(planned: Planned) -> dict[str, np.ndarray]:
 
 
 def _unpack_planned(agent: E4, arrays: Mapping[str, np.ndarray]) -> Planned:
-    plan = _part(arrays, "plan")
-    earning = _part(arrays, "earning")
+    plan = part_of(arrays, "plan")
+    earning = part_of(arrays, "earning")
     by_level = bool(plan.pop("by_level"))
     found: Earning | None = None
     if earning:
@@ -131,7 +138,13 @@ def _unpack_planned(agent: E4, arrays: Mapping[str, np.ndarray]) -> Planned:
     return Planned(
         ledger=ledger,
         plan=Plan(by_level=by_level, **plan),
-        frontier=Frontier(**_part(arrays, "frontier")),
+        rules=Rules(**{n: _plain(v) for n, v in part_of(arrays, "rules").items()}),
+        frontier=Frontier(**part_of(arrays, "frontier")),
         earning=found,
-        **_part(arrays, "planned"),
+        **part_of(arrays, "planned"),
     )
+
+
+def _plain(value: np.ndarray) -> Any:
+    """Return a number where an array holds nothing else."""
+    return value.item() if value.ndim == 0 else value

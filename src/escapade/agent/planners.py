@@ -84,9 +84,7 @@ def planner_of(value: Planners, policy: Planned) -> Planner:
     return read_planners(value)[policy]
 
 
-def plan_with(
-    planner: Planner, problem: CMDP, sets: UncertaintySet | None
-) -> Solution:
+def plan_with(planner: Planner, problem: CMDP, sets: UncertaintySet | None) -> Solution:
     """Solve a problem with the named planner; with its sets where it can use them."""
     if planner == "auto":
         return solve(problem)
@@ -105,4 +103,3 @@ def _robust(planner: Planner) -> Solver | RobustSolver:
     if planner == "policy-gradient":
         return PolicyGradient(iterations=_ITERATIONS)
     return SlackDP()
-

@@ -94,17 +94,20 @@ def at_home(safety: Safety) -> BoolArray:
 class Planning:
     """Plans again and again, each time from where the last plan ended.
 
-    ``refine`` holds visits ``[pairs]`` that are wanted beyond the quota, if any.
+    ``refine`` holds visits ``[pairs]`` that are wanted beyond the quota, if any, and
+    ``refines`` says whether there may be some; ``certified`` whether the agent has its
+    certificate, and ``looks_early`` whether it asks for one while it still explores.
     """
 
     def __init__(self, settings: E4Settings) -> None:
         self._settings = settings
         self._earner = Earner()
         self.refine: IntArray | None = None
+        self.certified = False
+        self.refines = settings.refine
+        self.looks_early = False
 
-    def plan(
-        self, belief: Belief, safety: Safety, state: int | None = None
-    ) -> Planned:
+    def plan(self, belief: Belief, safety: Safety, state: int | None = None) -> Planned:
         """Return the plan for what is believed now, wherever the agent is."""
         del state
         knowledge, settings = belief.knowledge, self._settings
@@ -186,11 +189,8 @@ class Planning:
             kept["refine"] = np.array(self.refine)
         return kept
 
-    def restore(
-        self, arrays: Mapping[str, np.ndarray], belief: Belief, safety: Safety
-    ) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go back to what :meth:`state` returned."""
-        del belief, safety
         self._earner.restore(arrays)
         self.refine = arrays.get("refine")
 

@@ -6,19 +6,19 @@ it may break; the rest settles how fast the agent learns, and what it looks for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+from escapade.agent.paper.settings import PaperSettings
+from escapade.agent.planners import Planner, Planners, read_planners
 from escapade.errors import refusal
 from escapade.model.arguments import read_count, read_number
 
-__all__ = ["E4Settings", "Mode", "Planner"]
+__all__ = ["E4Settings", "Mode", "Planner", "Planners"]
 
 Mode = Literal["ledger", "paper"]
 """The promise ledger, or the paper's algorithm with its errors mended."""
-
-Planner = Literal["auto", "linear-program", "dynamic-programming", "slack"]
-"""How the exploiting policy is planned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,8 @@ class E4Settings:
     known_after
         Visits of each action after which a state counts as known.
     planner
-        How the exploiting policy is planned; ``"auto"`` chooses.
+        How policies are planned (see :mod:`escapade.agent.planners`): one name for all,
+        or a mapping with the keys ``"exploit"``, ``"explore"`` and ``"escape"``.
     seed
         For the draws of policies that mix actions.
     margin
@@ -54,13 +55,19 @@ class E4Settings:
     replan_growth
         A pair whose visits have grown by this factor since the last plan calls for
         another.
+    paper
+        What else ``mode="paper"`` may be told; a mapping becomes a
+        :class:`~escapade.agent.paper.settings.PaperSettings`.
+    path_deviations, path_deviation
+        For constraints on single paths: promises are made for d_p = d − k S_C, with k
+        and S_C these two; S_C is c_max/(2(1 − γ)) unless a smaller one is known.
     """
 
     mode: Mode = "ledger"
     epsilon: float = 1.0
     delta: float = 0.05
     known_after: int = 20
-    planner: Planner = "auto"
+    planner: Planners = "auto"
     seed: int | None = 0
     margin: float = 0.005
     reserve: float = 0.5
@@ -68,13 +75,16 @@ class E4Settings:
     recharge: float = 0.9
     refine: bool = True
     replan_growth: float = 1.5
+    paper: PaperSettings | Mapping[str, Any] | None = None
+    path_deviations: float = 0.0
+    path_deviation: float | None = None
 
     def __post_init__(self) -> None:
-        for name, allowed in (("mode", get_args(Mode)), ("planner", get_args(Planner))):
-            if getattr(self, name) not in allowed:
-                raise refusal(
-                    name, f"one of {list(allowed)}", repr(getattr(self, name))
-                )
+        if self.mode not in get_args(Mode):
+            raise refusal("mode", f"one of {list(get_args(Mode))}", repr(self.mode))
+        planners = read_planners(self.planner)
+        if self.mode == "paper" and "slack" in planners.values():
+            raise refusal("planner", "a planner other than 'slack'", "mode='paper'")
         _between("epsilon", self.epsilon, 0.0, float("inf"))
         _between("delta", self.delta, 0.0, 1.0)
         read_count("known_after", self.known_after, least=1)
@@ -85,6 +95,29 @@ class E4Settings:
         _between("replan_growth", self.replan_growth, 1.0, float("inf"))
         if self.seed is not None:
             read_count("seed", self.seed)
+        _between("path_deviations", self.path_deviations, 0.0, float("inf"), ends=True)
+        if self.path_deviation is not None:
+            _between(
+                "path_deviation", self.path_deviation, 0.0, float("inf"), ends=True
+            )
+        self._read_paper()
+
+    def _read_paper(self) -> None:
+        given = self.paper
+        if given is None or isinstance(given, PaperSettings):
+            pass
+        elif isinstance(given, Mapping):
+            object.__setattr__(self, "paper", PaperSettings(**given))
+        else:
+            raise refusal("paper", "a PaperSettings", type(given).__name__)
+        if given is not None and self.mode != "paper":
+            raise refusal("paper", "None unless mode='paper'", "settings")
+
+    @property
+    def paper_settings(self) -> PaperSettings:
+        """Settings of the paper's algorithm, those that are given or the defaults."""
+        given = self.paper
+        return given if isinstance(given, PaperSettings) else PaperSettings()
 
 
 def _between(

@@ -14,7 +14,8 @@ import numpy as np
 
 from escapade.kernels.compilation import compiled, uncounted
 from escapade.kernels.evidence import record
-from escapade.kernels.ledger import Ledger, Pending, Plan, decide, settle, wish_to_plan
+from escapade.kernels.ledger import Ledger, Pending, Plan
+from escapade.kernels.paper import Course, Rules, choose, settle_step
 from escapade.kernels.sampling import draw
 from escapade.typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 
@@ -104,9 +105,11 @@ def _sample(law: int, mean: float, maximum: float, rng: Any) -> float:
 def _live(
     ledger: Ledger,
     plan: Plan,
+    rules: Rules,
     counts: Counts,
     promise: FloatArray,
     memory: IntArray,
+    course: Course,
     pending: Pending,
     rng: Any,
     world: World,
@@ -119,12 +122,14 @@ def _live(
     """``cost``: ``[K]`` of scratch; see :func:`live`."""
     for t in range(first, last):
         state = trace.states[t]
-        pair, phase, reason = decide(
+        pair, phase, reason = choose(
             ledger,
             plan,
+            rules,
             counts.pair_visits,
             promise,
             memory,
+            course,
             state,
             rng.random(),
             pending,
@@ -165,9 +170,21 @@ def _live(
         )
         if not counted:
             return t, IMPOSSIBLE
-        settle(ledger, pending, cost, next_state, promise)
         counts.changed[pair] = True
-        counts.wish[0] += wish_to_plan(ledger, plan, counts.pair_visits, pair, state)
+        counts.wish[0] += settle_step(
+            ledger,
+            plan,
+            rules,
+            counts.pair_visits,
+            pending,
+            course,
+            promise,
+            reward,
+            cost,
+            pair,
+            state,
+            next_state,
+        )
         if counts.wish[0] >= 1.0:
             return t + 1, PLAN_AGAIN
     return last, ALL_STEPS
@@ -177,9 +194,11 @@ def _live(
 def live(
     ledger: Ledger,
     plan: Plan,
+    rules: Rules,
     counts: Counts,
     promise: FloatArray,
     memory: IntArray,
+    course: Course,
     pending: Pending,
     rng: Any,
     world: World,
@@ -197,9 +216,11 @@ def live(
     return _live(
         ledger,
         plan,
+        rules,
         counts,
         promise,
         memory,
+        course,
         pending,
         rng,
         world,

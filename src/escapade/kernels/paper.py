@@ -3,8 +3,8 @@
 The course of a life has four stages.  In known states a *trajectory* of T steps follows
 the exploring or the exploiting policy.  An unknown state ends it: there the agent
 *wanders*, taking the action it took least, as long as the test below lets it; then it
-*escapes*, and does so until a known state is reached.  After that it *rests*: T steps of
-safe return.
+*escapes*, and does so until a known state is reached.  After that it *rests*: T steps
+of safe return.
 
 The test is asked before every wandering action, of that action.  With d' left to spend
 and ``Ĉ`` the worst-case cost of escape, 0 in known states,
@@ -18,9 +18,9 @@ as printed            ``C(p_t) + γ^t max_a max_P P·Ĉ < d' − c_max`` after t
                       step, with d' as it was on entering; unsafe
 ====================  ==============================================================
 
-On entering, ``d' = b − γ d_s`` where b is the promise, which is the paper's minimum over
-all past times wherever costs can be bounded path by path; after a step of cost c it is
-``min(d − γ d_s, (d' − c)/γ)``.
+On entering, ``d' = b − γ d_s`` where b is the promise, which is the paper's minimum
+over all past times wherever costs can be bounded path by path; after a step of cost c
+it is ``min(d − γ d_s, (d' − c)/γ)``.
 
 Under the corrected test nothing is played that the ledger would not allow; where it
 refuses, the fallback is played, and counted as a refusal.  The other two tests stand
@@ -51,6 +51,8 @@ from escapade.kernels.ledger import (
     decide,
     note_pair,
     play_mixture,
+    settle,
+    wish_to_plan,
 )
 from escapade.typing import BoolArray, FloatArray, IntArray
 
@@ -68,8 +70,7 @@ __all__ = [
     "Rules",
     "begin",
     "choose",
-    "follow",
-    "note_overdraft",
+    "settle_step",
 ]
 
 CORRECTED, IN_EXPECTATION_ONLY, AS_PRINTED = range(3)
@@ -106,10 +107,10 @@ class Rules(NamedTuple):
     pair was sampled enough.  ``explore``, ``exploit`` and ``escape`` are
     ``[S, pairs of a state]``, the chances of each pair.
 
-    ``worst`` and ``mean`` are ``[K, pairs]``, the left sides of the first two tests, and
-    ``ahead`` ``[K, S]`` is ``max_a max_P P·Ĉ``.  ``reserve``, ``room`` and ``rested``
-    are ``[K]``: ``γ d_s``, the largest d', and the promise that ends a return early;
-    ``nothing`` is ``[K]`` zeros.
+    ``worst`` and ``mean`` are ``[K, pairs]``, the left sides of the first two tests,
+    and ``ahead`` ``[K, S]`` is ``max_a max_P P·Ĉ``.  ``reserve``, ``room`` and
+    ``rested`` are ``[K]``: ``γ d_s``, the largest d', and the promise that ends a
+    return early; ``nothing`` is ``[K]`` zeros.
 
     ``horizon`` and ``rest`` are the steps of a trajectory and of a return;
     ``always_rests`` makes a return follow every trajectory.
@@ -172,8 +173,8 @@ class Course(NamedTuple):
 
     ``budget`` and ``spent`` are ``[K]``: d' and the discounted cost since unknown
     states were entered.  ``power`` is ``[2]``: the discount since then, and since the
-    trajectory began.  ``earned`` is ``[2]`` and ``paid`` ``[2, K]``: the discounted sums
-    of this trajectory, and the largest of any that was finished.
+    trajectory began.  ``earned`` is ``[2]`` and ``paid`` ``[2, K]``: the discounted
+    sums of this trajectory, and the largest of any that was finished.
     """
 
     counters: IntArray
@@ -231,7 +232,7 @@ def _move_on(
     counters = course.counters
     stage = counters[STAGE]
     if not rules.known[state]:
-        if stage != WANDERING and stage != ESCAPING:
+        if stage not in (WANDERING, ESCAPING):
             counters[STAGE] = WANDERING
             counters[LEFT] = 0
             counters[OWED] = 0
@@ -251,10 +252,11 @@ def _move_on(
         course.earned[0] = 0.0
         for k in range(len(ledger.channels)):
             course.paid[0, k] = 0.0
-    elif counters[STAGE] != TRAJECTORY or counters[LEFT] == 0:
-        if counters[STAGE] != RESTING:
-            counters[STAGE] = RESTING
-            counters[LEFT] = rules.rest
+    elif stage in (WANDERING, ESCAPING) or (
+        stage == TRAJECTORY and counters[LEFT] == 0
+    ):
+        counters[STAGE] = RESTING
+        counters[LEFT] = rules.rest
 
 
 @uncounted
@@ -316,7 +318,6 @@ def _wander_on(
 @uncounted
 def _draw(
     ledger: Ledger,
-    plan: Plan,
     rules: Rules,
     weight: FloatArray,
     promise: FloatArray,
@@ -355,7 +356,6 @@ def _fix_rules(
 @uncounted
 def _decide(
     ledger: Ledger,
-    plan: Plan,
     rules: Rules,
     visits: IntArray,
     promise: FloatArray,
@@ -377,13 +377,13 @@ def _decide(
     pair, phase, reason = -1, ESCAPE, ESCAPES
     if counters[STAGE] == ESCAPING:
         weight = rules.escape[state]
-        pair = _draw(ledger, plan, rules, weight, promise, state, u, pending)
+        pair = _draw(ledger, rules, weight, promise, state, u, pending)
     elif counters[STAGE] == TRAJECTORY:
         phase, reason = EXPLOIT, AS_PLANNED
         weight = rules.exploit[state]
         if counters[EXPLORING] == 1:
             phase, weight = EXPLORE, rules.explore[state]
-        pair = _draw(ledger, plan, rules, weight, promise, state, u, pending)
+        pair = _draw(ledger, rules, weight, promise, state, u, pending)
     if pair >= 0:
         _fix_rules(ledger, rules, promise, pending)
         return pair, phase, reason
@@ -421,14 +421,12 @@ def choose(
     Arguments as for :func:`escapade.kernels.ledger.decide`.
     """
     if rules.on:
-        return _decide(
-            ledger, plan, rules, visits, promise, course, state, u, pending
-        )
+        return _decide(ledger, rules, visits, promise, course, state, u, pending)
     return decide(ledger, plan, visits, promise, memory, state, u, pending)
 
 
 @uncounted
-def note_overdraft(
+def _note_overdraft(
     ledger: Ledger,
     rules: Rules,
     course: Course,
@@ -455,7 +453,7 @@ def _finish(ledger: Ledger, course: Course) -> None:
 
 
 @uncounted
-def follow(
+def _follow_course(
     ledger: Ledger,
     rules: Rules,
     visits: IntArray,
@@ -475,7 +473,7 @@ def follow(
         return 0.0
     counters = course.counters
     stage = counters[STAGE]
-    if stage == WANDERING or stage == ESCAPING:
+    if stage in (WANDERING, ESCAPING):
         for k in range(len(ledger.channels)):
             course.spent[k] += course.power[0] * cost[k]
             if rules.test != AS_PRINTED:
@@ -498,3 +496,30 @@ def follow(
         if sampled:
             return 1.0
     return 1.0 if _begins(ledger, rules, promise, course, next_state) else 0.0
+
+
+@uncounted
+def settle_step(
+    ledger: Ledger,
+    plan: Plan,
+    rules: Rules,
+    visits: IntArray,
+    pending: Pending,
+    course: Course,
+    promise: FloatArray,
+    reward: float,
+    cost: FloatArray,
+    pair: int,
+    state: int,
+    next_state: int,
+) -> float:
+    """Settle the promise and the course after a step; return the wish for a plan.
+
+    ``visits``: ``[pairs]``, the step included; ``cost``: ``[K]``, as charged.
+    """
+    _note_overdraft(ledger, rules, course, promise, cost, next_state)
+    settle(ledger, pending, cost, next_state, promise)
+    wish = wish_to_plan(ledger, plan, visits, pair, state)
+    return wish + _follow_course(
+        ledger, rules, visits, course, promise, reward, cost, state, next_state
+    )

@@ -14,8 +14,9 @@ import numpy as np
 
 from escapade.kernels.compilation import compiled, uncounted
 from escapade.kernels.evidence import record
-from escapade.kernels.ledger import Ledger, Pending, Plan, decide, settle, wish_to_plan
+from escapade.kernels.ledger import Ledger, Pending, Plan
 from escapade.kernels.lifetime import ALL_STEPS, IMPOSSIBLE, PLAN_AGAIN, Counts, Record
+from escapade.kernels.paper import Course, Rules, choose, settle_step
 from escapade.typing import FloatArray, IntArray
 
 __all__ = ["DIFFERS", "live_again"]
@@ -28,9 +29,11 @@ DIFFERS = 3
 def _live_again(
     ledger: Ledger,
     plan: Plan,
+    rules: Rules,
     counts: Counts,
     promise: FloatArray,
     memory: IntArray,
+    course: Course,
     pending: Pending,
     rng: Any,
     seen: Record,
@@ -42,12 +45,14 @@ def _live_again(
     for t in range(first, last):
         state = seen.states[t]
         next_state = seen.states[t + 1]
-        pair, phase, reason = decide(
+        pair, phase, reason = choose(
             ledger,
             plan,
+            rules,
             counts.pair_visits,
             promise,
             memory,
+            course,
             state,
             rng.random(),
             pending,
@@ -80,9 +85,21 @@ def _live_again(
         )
         if not counted:
             return t, IMPOSSIBLE
-        settle(ledger, pending, cost, next_state, promise)
         counts.changed[pair] = True
-        counts.wish[0] += wish_to_plan(ledger, plan, counts.pair_visits, pair, state)
+        counts.wish[0] += settle_step(
+            ledger,
+            plan,
+            rules,
+            counts.pair_visits,
+            pending,
+            course,
+            promise,
+            seen.rewards[t],
+            cost,
+            pair,
+            state,
+            next_state,
+        )
         if counts.wish[0] >= 1.0:
             return t + 1, PLAN_AGAIN
     return last, ALL_STEPS
@@ -92,9 +109,11 @@ def _live_again(
 def live_again(
     ledger: Ledger,
     plan: Plan,
+    rules: Rules,
     counts: Counts,
     promise: FloatArray,
     memory: IntArray,
+    course: Course,
     pending: Pending,
     rng: Any,
     seen: Record,
@@ -108,9 +127,11 @@ def live_again(
     return _live_again(
         ledger,
         plan,
+        rules,
         counts,
         promise,
         memory,
+        course,
         pending,
         rng,
         seen,

@@ -91,9 +91,11 @@ def replay(
         t, why = live_again(
             agent.planned.ledger,
             agent.planned.plan,
+            agent.planned.rules,
             counts_of(agent),
             agent.promise,
             agent.memory,
+            agent.course,
             agent.pending,
             agent.rng,
             seen,

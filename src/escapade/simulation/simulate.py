@@ -101,7 +101,13 @@ def begin(agent: Agent, env: Any, seed: int | None = None) -> int:
             if own is None
             else int(np.random.SeedSequence([own, 1]).generate_state(1, np.uint32)[0])
         )
-    state, _ = env.reset(seed=seed)
+    start = agent.draw_start() if isinstance(agent, E4) else None
+    if start is None:
+        state, _ = env.reset(seed=seed)
+        return int(state)
+    state, _ = env.reset(seed=seed, options={"state": start})
+    if state != start:
+        raise refusal("env", f"a reset to options['state'] = {start}", int(state))
     return int(state)
 
 
@@ -203,9 +209,11 @@ def _run_compiled(
         t, why = live(
             agent.planned.ledger,
             agent.planned.plan,
+            agent.planned.rules,
             counts_of(agent),
             agent.promise,
             agent.memory,
+            agent.course,
             agent.pending,
             agent.rng,
             world,

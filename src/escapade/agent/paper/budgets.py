@@ -1,4 +1,4 @@
-"""The budgets of the Escape Budget Lemma in a lifetime, and what keeps them from fitting.
+"""The budgets of the Escape Budget Lemma in a lifetime, and what keeps them apart.
 
 d is what may ever be promised; d_s pays for the safe return, d'' for exploring and
 exploiting in known states, l = d'' − ε for plans there (E27), and d' = b − γ d_s is
@@ -25,7 +25,9 @@ from escapade.typing import BoolArray, FloatArray
 
 __all__ = ["Budgets", "check_budgets", "escape_steps", "lemma_budgets"]
 
-_HITTING_PRECISION = 1e-6
+_HITTING_PRECISION = 1e-4
+_LEAST_COST = 1e-300
+"""For channels that cost nothing: the lemma divides by c_max."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,8 +54,10 @@ class Budgets:
         d'_min of the lemma.
     escape_steps
         D, the expected steps of the longest escape that is counted on.
-    requirements
-        The lemma's, channel by channel.
+    cost_max, discount
+        c_max and γ.
+    discounted
+        Whether the requirements are worked out with the real γ, or with γ = 1.
     """
 
     epsilon: float
@@ -65,12 +69,41 @@ class Budgets:
     escape_budget: FloatArray
     least_escape_budget: FloatArray
     escape_steps: float
-    requirements: tuple[tuple[Condition, ...], ...]
+    cost_max: FloatArray
+    discount: float
+    discounted: bool
+
+    @property
+    def requirements(self) -> tuple[tuple[Condition, ...], ...]:
+        """The lemma's, channel by channel."""
+        return tuple(self._of_channel(k) for k in range(self.budget.size))
+
+    def _of_channel(self, k: int) -> tuple[Condition, ...]:
+        asked = escape_budget(
+            budget=float(self.budget[k]),
+            discount=self.discount,
+            cost_max=float(self.cost_max[k]),
+            epsilon=self.epsilon,
+            safe_return_budget=float(self.return_budget[k]),
+            escape_steps=counted_steps(
+                self.escape_steps, self.discount, discounted=self.discounted
+            ),
+            known_budget=float(self.known_budget[k]),
+        )
+        first = Condition(
+            name="a",
+            left=_one_more(self.escape_steps, float(self.cost_max[k]), self.discount),
+            right=asked.escape_budget,
+            sentence="one step of wandering and the escape cost at most d'",
+        )
+        return (first, *(c for c in asked.requirements if c.name != "a"))
 
     @property
     def hold(self) -> bool:
         """Whether every requirement holds in every channel."""
-        return all(condition.holds for channel in self.requirements for condition in channel)
+        return all(
+            condition.holds for channel in self.requirements for condition in channel
+        )
 
     @property
     def binding(self) -> Condition:
@@ -78,9 +111,7 @@ class Budgets:
         return binding(c for channel in self.requirements for c in channel)
 
 
-def escape_steps(
-    belief: Belief, known: BoolArray, settings: PaperSettings
-) -> float:
+def escape_steps(belief: Belief, known: BoolArray, settings: PaperSettings) -> float:
     """Return D: the expected steps of escape at worst, 0 if nothing is unknown.
 
     With ``diameter="reversible"`` only the unknown states count that a step from a
@@ -109,7 +140,12 @@ def escape_steps(
 
 
 def return_cost(
-    belief: Belief, safety: Safety, known: BoolArray, *, epsilon: float, steps: int,
+    belief: Belief,
+    safety: Safety,
+    known: BoolArray,
+    *,
+    epsilon: float,
+    steps: int,
     settings: PaperSettings,
 ) -> FloatArray:
     """Return d_s, ``(K,)``: what the safe return costs at worst from a known state.
@@ -124,8 +160,8 @@ def return_cost(
         return np.zeros(safety.cap.size)
     if settings.discounting == "real":
         return np.asarray(safety.w[:, inside].max(axis=1))
-    gamma = belief.knowledge.discount
     spent = np.zeros_like(safety.w)
+    most = belief.knowledge.cost_max / (1.0 - belief.knowledge.discount)
     for k, value in enumerate(spent):
         charge = belief.cost_upper[k][safety.pairs]
         for _ in range(steps):
@@ -133,10 +169,8 @@ def return_cost(
             if np.array_equal(after, value):
                 break
             value[:] = after
-    # after T steps whatever comes costs at most ε of today's
-    most = belief.knowledge.cost_max / (1.0 - gamma)
     worst = np.where(inside, spent, 0.0).max(axis=1)
-    return np.asarray(np.where(worst > 0.0, worst, 0.0) + np.minimum(epsilon, most))
+    return np.asarray(worst + np.minimum(epsilon, most))
 
 
 def lemma_budgets(
@@ -157,48 +191,28 @@ def lemma_budgets(
         reward_max=knowledge.reward_max,
         cost_max=float(knowledge.cost_max.max()),
     )
+    most = np.maximum(knowledge.cost_max, _LEAST_COST)
+    discounted = settings.discounting == "real"
     returning = return_cost(
         belief, safety, known, epsilon=epsilon, steps=steps, settings=settings
     )
-    share = float(known.mean())
-    inside, plan, least, conditions = [], [], [], []
-    for k, (budget, most) in enumerate(
-        zip(safety.cap, np.maximum(knowledge.cost_max, 1e-300), strict=True)
-    ):
-        longest = most / (1.0 - gamma)
-        one_more = longest
-        if np.isfinite(escape_steps):
-            one_more = escape_cost_bound(
-                escape_steps=escape_steps + 1.0, cost_max=float(most), discount=gamma
-            )
-        steps_counted = escape_steps
-        if settings.discounting == "real":  # D⁺ c_max as it is, discounted
-            steps_counted = max(one_more / most - 1.0, 0.0)
+    share = float(known.mean()) if settings.budget_split == "by-known-states" else 0.0
+    inside, plan, least = [], [], []
+    for k, budget in enumerate(safety.cap):
         asked = escape_budget(
             budget=float(budget),
             discount=gamma,
-            cost_max=float(most),
+            cost_max=float(most[k]),
             epsilon=epsilon,
             safe_return_budget=float(returning[k]),
-            escape_steps=steps_counted,
+            escape_steps=counted_steps(escape_steps, gamma, discounted=discounted),
             known_budget=settings.known_budget,
         )
-        known_budget = asked.known_budget
-        if settings.budget_split == "by-known-states":
-            known_budget += share * (max(budget - epsilon, known_budget) - known_budget)
-        inside.append(known_budget)
-        left = known_state_plan_budget(known_budget=known_budget, epsilon=epsilon)
-        plan.append(left if asked.holds and left >= 0.0 else _of_all(left, budget))
+        rest = max(float(budget) - epsilon - asked.known_budget, 0.0)
+        inside.append(asked.known_budget + share * rest)
+        left = known_state_plan_budget(known_budget=inside[-1], epsilon=epsilon)
+        plan.append(left if left > 0.0 else float(budget))
         least.append(asked.least_escape_budget)
-        requirement_a = Condition(
-            name="a",
-            left=float(one_more),
-            right=asked.escape_budget,
-            sentence="one step of wandering and the escape cost at most d'",
-        )
-        conditions.append(
-            (requirement_a, *(c for c in asked.requirements if c.name != "a"))
-        )
     return Budgets(
         epsilon=epsilon,
         horizon=steps,
@@ -209,13 +223,30 @@ def lemma_budgets(
         escape_budget=safety.cap - gamma * returning,
         least_escape_budget=np.array(least),
         escape_steps=escape_steps,
-        requirements=tuple(conditions),
+        cost_max=most,
+        discount=gamma,
+        discounted=discounted,
     )
 
 
-def _of_all(left: float, budget: float) -> float:
-    """Return what plans may cost where the lemma leaves less than nothing."""
-    return left if left > 0.0 else float(budget)
+def counted_steps(escape_steps: float, discount: float, *, discounted: bool) -> float:
+    """Return D as requirement (d) counts it.
+
+    With γ = 1 a step of wandering and the escape cost ``(D + 1) c_max``; with the real
+    γ they cost ``c_max (1 − γ^(D+1))/(1 − γ)``, and D is counted as if that were so.
+    """
+    if not discounted:
+        return escape_steps
+    return max(_one_more(escape_steps, 1.0, discount) - 1.0, 0.0)
+
+
+def _one_more(escape_steps: float, cost_max: float, discount: float) -> float:
+    """Bound the cost of one step of wandering and the escape after it (E20)."""
+    if not np.isfinite(escape_steps):
+        return cost_max / (1.0 - discount)
+    return escape_cost_bound(
+        escape_steps=escape_steps + 1.0, cost_max=cost_max, discount=discount
+    )
 
 
 def check_budgets(budgets: Budgets) -> None:

@@ -131,8 +131,10 @@ class Escape:
         return np.minimum(mean + error, most)
 
     def ahead(self, belief: Belief) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the left sides of the corrected test, of the one in expectation, and
-        the worst mean of Ĉ over a state's pairs: ``[K, pairs]`` twice, ``[K, S]``.
+        """Return what the three tests of wandering look at.
+
+        The left sides of the corrected one and of the one in expectation, both
+        ``[K, pairs]``, and the worst mean of Ĉ over a state's pairs, ``[K, S]``.
         """
         knowledge = belief.knowledge
         charges = self.charges(belief)
@@ -171,4 +173,3 @@ def _usable(belief: Belief, safety: Safety) -> BoolArray:
     some = np.logical_or.reduceat(safety.allowed, layout.state_ptr[:-1])
     usable: BoolArray = safety.allowed | ~some[layout.pair_state]
     return usable
-

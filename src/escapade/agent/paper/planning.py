@@ -12,17 +12,24 @@ followed; from all others, the exploiting one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from escapade.agent.earning import Earning
 from escapade.agent.exploration import Frontier
-from escapade.agent.paper.budgets import Budgets, check_budgets, escape_steps, lemma_budgets
+from escapade.agent.files import part_of
+from escapade.agent.paper.budgets import (
+    Budgets,
+    check_budgets,
+    escape_steps,
+    lemma_budgets,
+)
 from escapade.agent.paper.escape import Escape
 from escapade.agent.paper.policies import PlannedPolicy, plan_escape, plan_inside
 from escapade.agent.paper.sampling import all_sampled, enough_visits
+from escapade.agent.paper.settings import PaperSettings
 from escapade.agent.planners import read_planners
 from escapade.agent.planning import (
     Planned,
@@ -85,7 +92,8 @@ class PaperPlanning(Planning):
         self._course = course
         self._settled = settled_pairs(belief)
         self._escape = Escape(belief, self._paper.escape_cost)
-        self.certified = False
+        self.refines = False
+        self.looks_early = self._paper.stop == "when-certified"
         knowledge = belief.knowledge
         self.known: BoolArray = np.array(knowledge.known_states)
         self.epsilon = settings.epsilon
@@ -106,13 +114,18 @@ class PaperPlanning(Planning):
         self._learn(belief)
         self._count(belief, safety)
         if self._paper.requirements == "strict":
-            check_budgets(self.budgets)
+            check_budgets(self.budgets_by_lemma(belief, safety))
+
+    def draw_start(self, safety: Safety, rng: np.random.Generator) -> int | None:
+        """Draw a known state to begin in, each as likely; ``None`` if one is given."""
+        if self._paper.start == "given":
+            return None
+        choice = np.flatnonzero(self.known & safety.promisable)
+        return int(choice[int(rng.random() * choice.size)]) if choice.size else None
 
     # -- one plan ----------------------------------------------------------------------
 
-    def plan(
-        self, belief: Belief, safety: Safety, state: int | None = None
-    ) -> Planned:
+    def plan(self, belief: Belief, safety: Safety, state: int | None = None) -> Planned:
         """Return the plan for what is believed now, from ``state`` on."""
         grown = self._learn(belief)
         if grown:
@@ -146,25 +159,32 @@ class PaperPlanning(Planning):
     def _count(self, belief: Belief, safety: Safety) -> None:
         """Work the budgets out for the present known states and ε."""
         self._steps = escape_steps(belief, self.known, self._paper)
-        self.budgets = lemma_budgets(
+        self.budgets = self._budgets(belief, safety, self._paper)
+
+    def budgets_by_lemma(self, belief: Belief, safety: Safety) -> Budgets:
+        """Return the budgets with d'' as the lemma has it, however it is split."""
+        return self._budgets(belief, safety, replace(self._paper, budget_split="fixed"))
+
+    def _budgets(
+        self, belief: Belief, safety: Safety, settings: PaperSettings
+    ) -> Budgets:
+        return lemma_budgets(
             belief,
             safety,
             self.known,
             epsilon=self.epsilon,
             escape_steps=self._steps,
-            settings=self._paper,
+            settings=settings,
         )
 
     def _wanted(self, belief: Belief, worst: FloatArray) -> BoolArray:
         """Return the unknown states where some pair may be sampled, and should be."""
         layout = belief.knowledge.pairs
-        possible = (worst <= self.budgets.escape_budget[:, np.newaxis]).all(axis=0)
-        if self._paper.test != "corrected":
-            possible[:] = True
         missing = belief.evidence.pair_visits < self._enough
-        wanted: BoolArray = np.logical_or.reduceat(
-            possible & missing, layout.state_ptr[:-1]
-        )
+        if self._paper.test == "corrected":
+            most = self.budgets.escape_budget[:, np.newaxis]
+            missing &= (worst <= most).all(axis=0)
+        wanted: BoolArray = np.logical_or.reduceat(missing, layout.state_ptr[:-1])
         return wanted & ~self.known
 
     def _plan_policies(
@@ -336,7 +356,10 @@ class PaperPlanning(Planning):
             "epsilon": np.array(self.epsilon),
             "certified": np.array(self.certified),
             "chance": np.array(self._chance),
+            "enough": np.array(self._enough),
         }
+        for field in fields(Budgets):
+            kept[f"budgets.{field.name}"] = np.array(getattr(self.budgets, field.name))
         for name in ("exploit", "explore"):
             planned: PlannedPolicy = getattr(self, f"_{name}")
             for field in fields(PlannedPolicy):
@@ -345,9 +368,7 @@ class PaperPlanning(Planning):
             kept[f"escape.{name}"] = array
         return kept
 
-    def restore(
-        self, arrays: Mapping[str, np.ndarray], belief: Belief, safety: Safety
-    ) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go back to what :meth:`state` returned."""
         self.known = np.array(arrays["known"])
         self.epsilon = float(arrays["epsilon"])
@@ -361,9 +382,14 @@ class PaperPlanning(Planning):
                 cost=np.array(arrays[f"{name}.cost"]),
             )
             setattr(self, f"_{name}", planned)
-        self._escape.restore(part(arrays, "escape"))
-        self._learn(belief)
-        self._count(belief, safety)
+        self._escape.restore(part_of(arrays, "escape"))
+        self._enough = np.array(arrays["enough"])
+        counted = part_of(arrays, "budgets")
+        kept: dict[str, Any] = {
+            n: v.item() if v.ndim == 0 else np.array(v) for n, v in counted.items()
+        }
+        self.budgets = Budgets(**kept)
+        self._steps = self.budgets.escape_steps
 
 
 def _by_state(state_ptr: IntArray, weights: FloatArray) -> FloatArray:

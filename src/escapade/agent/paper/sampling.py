@@ -31,7 +31,9 @@ def widths(belief: Belief) -> tuple[FloatArray, FloatArray, FloatArray]:
     return (
         np.asarray(rows),
         reward / (knowledge.reward_max or 1.0),
-        (cost / np.where(knowledge.cost_max > 0.0, knowledge.cost_max, 1.0)).max(axis=1),
+        (cost / np.where(knowledge.cost_max > 0.0, knowledge.cost_max, 1.0)).max(
+            axis=1
+        ),
     )
 
 

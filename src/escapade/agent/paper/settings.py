@@ -124,7 +124,7 @@ class PaperSettings:
                 )
         for name in ("known_budget", "return_budget"):
             value = getattr(self, name)
-            if value is not None and not 0.0 <= read_number(name, value):
+            if value is not None and not read_number(name, value) >= 0.0:
                 raise refusal(name, "a number of at least 0", value)
         if self.horizon is not None:
             read_count("horizon", self.horizon, least=1)
