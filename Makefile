@@ -39,7 +39,7 @@ export PYTHONUTF8 := 1
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(RUN) ## solve the paper's Example 2 and print value, cost and budget
+demo: $(RUN) ## watch an agent learn the paper's Example 2, safe from the first step
 	@$(BIN)/escapade demo
 
 test: $(DEV) ## run the tests, but for those that need time or more than Python

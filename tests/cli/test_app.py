@@ -17,7 +17,7 @@ from escapade.cli import app, main
 from escapade.cli.options import Json
 from escapade.errors import MissingExtraError, SolverError
 
-COMMANDS = ("bounds", "check", "demo", "envs", "solve")
+COMMANDS = ("bounds", "check", "demo", "envs", "resume", "run", "solve", "verify")
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def test_an_agent_that_is_told_its_life_again_ends_where_it_ended(lived):
         again,
         trace,
         on_plan=plans.append,
-        on_stretch=lambda first, last: stretches.append((first, last)),
+        on_stretch=lambda first, last, _: stretches.append((first, last)),
     )
     assert found is None
     assert plans == trace.plans.tolist()

@@ -16,9 +16,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from escapade.cli import bounds, check, demo, envs, solve
+from escapade.cli import bounds, check, demo, envs, run, solve, verify
 from escapade.cli.output import complain, one_line, print_json
-from escapade.errors import EscapadeError, InvalidInputError, MissingExtraError
+from escapade.errors import (
+    EscapadeError,
+    InvalidInputError,
+    MissingExtraError,
+    StorageError,
+)
 
 __all__ = ["app", "main"]
 
@@ -56,7 +61,7 @@ class _Commands(TyperGroup):
         except typer.TyperException as error:
             ending, message = _WRONG_INPUT, _in_our_words(error)
             complain(message)
-        except (InvalidInputError, MissingExtraError) as error:
+        except (InvalidInputError, MissingExtraError, StorageError) as error:
             ending, message = _WRONG_INPUT, str(error)
             complain(message)
         except EscapadeError as error:  # a solver broke down: that is no answer
@@ -93,6 +98,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("run")(run.run)
+app.command("resume")(run.resume)
+app.command("verify")(verify.verify)
 app.command("check")(check.check)
 app.command("solve")(solve.solve)
 app.command("bounds")(bounds.bounds)

@@ -180,6 +180,13 @@ class Journal:
                 f"journal: expected steps {first}..{stop - 1} in {self.path}, found "
                 f"{len(rows)} of them"
             )
+        gap = next((i for i in range(1, len(rows)) if rows[i][1] != rows[i - 1][6]), 0)
+        if gap:
+            raise InvalidFileError(
+                f"journal: expected step {first + gap} to begin in state "
+                f"{rows[gap - 1][6]}, to which the one before led, found "
+                f"{rows[gap][1]} in {self.path}"
+            )
         plans = self._rows(
             "SELECT step FROM events WHERE kind = 'plan' AND step > ? AND step <= ? "
             "ORDER BY id",
@@ -392,10 +399,10 @@ class Journal:
             if found != "ok":
                 return [f"SQLite: {found.splitlines()[0]}"]
             return [*self._broken_seals(), *self._broken_events()]
-        except (sqlite3.DatabaseError, ValueError, TypeError, OverflowError) as error:
-            return [f"SQLite: {str(error).splitlines()[0]}"]
         except InvalidFileError as error:
             return [str(error)]
+        except (sqlite3.DatabaseError, ValueError, TypeError, OverflowError) as error:
+            return [f"SQLite: {str(error).splitlines()[0]}"]
 
     def _broken_seals(self) -> list[str]:
         before = ""

@@ -42,7 +42,7 @@ def replay(
     agent: E4,
     trace: Trace,
     *,
-    on_stretch: Callable[[int, int], None] | None = None,
+    on_stretch: Callable[[int, int, bool], None] | None = None,
     on_plan: Callable[[int], None] | None = None,
 ) -> Divergence | None:
     """Tell an agent what was recorded; it ends where the recorded agent did.
@@ -55,7 +55,8 @@ def replay(
         What was recorded.
     on_stretch
         Called with the first step and the one after the last of every stretch that was
-        lived under one plan, while that plan is still in force.
+        lived under one plan, while that plan is still in force, and with whether its
+        last step was possible, so that the promise was settled.
     on_plan
         Called after each new plan, with the number of steps taken by then.
 
@@ -107,7 +108,7 @@ def replay(
         if why == IMPOSSIBLE:
             t += 1
         if on_stretch is not None:
-            on_stretch(begun, t)
+            on_stretch(begun, t, why != IMPOSSIBLE)
         agent.decisions += t - begun - 1
         agent.finish_step(
             int(seen.pairs[t - 1]), int(seen.states[t]), counted=why != IMPOSSIBLE

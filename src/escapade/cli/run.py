@@ -1,0 +1,240 @@
+"""``escapade run ENV`` and ``escapade resume DIR``: a lifetime, written down."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from escapade.cli.options import Json
+from escapade.cli.output import complain, print_json, say, show_facts
+from escapade.errors import AssumptionError, refusal
+
+if TYPE_CHECKING:
+    from escapade.experiment import Run, RunSpec
+
+__all__ = ["INTERRUPTED", "live_and_tell", "resume", "run", "tell_end"]
+
+INTERRUPTED = 130
+"""The exit code of a run that was set aside by Ctrl-C, as shells have it."""
+
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The directory of a run.")
+]
+
+
+def _worlds(incomplete: str) -> list[str]:
+    """Complete the name of a world in the shell."""
+    from escapade.environments import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def run(
+    env: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ENV]",
+            help="Name of a world; `escapade envs` lists them.  Not with --spec.",
+            autocompletion=_worlds,
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps to live at most.  [default: 50000]")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of agent and world.  [default: 0]")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory of the run.  [default: runs/<env>-<hash>-<seed>]",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            help="`certified` ends the run once it is within epsilon of the best.  "
+            "[default: steps]"
+        ),
+    ] = None,
+    durable: Annotated[
+        bool,
+        typer.Option(
+            "--durable", help="Wait for the disk before every step, as beside a plant."
+        ),
+    ] = False,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", "-p", metavar="KEY=VALUE", help="A parameter of the world."
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--setting",
+            "-s",
+            metavar="KEY=VALUE",
+            help="A setting of the agent, such as epsilon=0.5.",
+        ),
+    ] = None,
+    spec: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Read all of this from a TOML file."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Live a lifetime in a world, and write every decision down.
+
+    The agent is told what the world says may be known, and nothing else.  Ends with 0
+    if the steps were lived within promise, certified or not, and with 1 if the budget
+    cannot be promised or an assumption broke.  Ctrl-C sets the run aside.
+    """
+    from escapade.experiment import Run, RunStore
+
+    what = _specification(
+        spec,
+        {
+            "world": env,
+            "steps": steps,
+            "seed": seed,
+            "until": until,
+            "durable": durable or None,
+        },
+        parameters=parameter or [],
+        settings=setting or [],
+    )
+    place = out or RunStore().path_of(what)
+    if (place / "spec.toml").exists():
+        raise refusal(
+            "--out",
+            "a directory that is empty or new",
+            f"a run in {place}; go on with it by: escapade resume {place}",
+        )
+    return live_and_tell(Run.create(place, what), json=json)
+
+
+def resume(directory: Directory, json: Json = False) -> int:
+    """Go on with a run that was interrupted, by whatever.
+
+    The run goes on as if it had never been interrupted, decision by decision.  A run
+    that is finished is left alone.
+    """
+    from escapade.experiment import Run
+
+    found = Run(directory)
+    summary = found.summary
+    if summary is not None and not json:
+        say(f"{directory}: finished already")
+    return live_and_tell(found, json=json)
+
+
+def live_and_tell(found: Run, *, json: bool, title: str | None = None) -> int:
+    """Live a run to its end, show how it gets on, and tell how it ended."""
+    from escapade.cli.screen import Screen
+    from escapade.experiment import Interruption, live
+
+    spec, place = found.spec, found.directory
+    screen = Screen(title or spec.name, spec.steps)
+    try:
+        with Interruption().listening() as stop:
+            if json:
+                summary = live(found, stop=stop)
+            else:
+                with screen:
+                    summary = live(found, callbacks=[screen], stop=stop)
+    except AssumptionError as error:
+        complain(str(error))
+        if json:
+            print_json({"directory": str(place), "error": str(error)})
+        return 1
+    if summary is None:
+        if json:
+            print_json({"directory": str(place), "steps": found.n_steps})
+        complain(
+            f"set aside after {found.n_steps:,} steps; go on with: "
+            f"escapade resume {place}"
+        )
+        return INTERRUPTED
+    if json:
+        print_json({"directory": str(place), **summary})
+    else:
+        tell_end(found, summary)
+    return 0 if summary["promise_kept"] else 1
+
+
+def tell_end(found: Run, summary: dict[str, Any]) -> None:
+    """Print how a run ended."""
+    from escapade.cli.output import amount
+
+    certificate, realised = summary["certificate"], summary["realised"]
+    phases = ", ".join(f"{k} {v:,}" for k, v in summary["phases"].items() if v)
+    budget = ", ".join(map(amount, summary["budget"]))
+    show_facts(
+        {
+            "steps": f"{summary['steps']:,} ({summary['stopped']})",
+            "phases": phases,
+            "known states": f"{summary['known_states']} of {summary['states']}",
+            "reward a step": f"{summary['reward_per_step']:.4f}",
+            "promise": (
+                f"at most {budget}; "
+                f"{'kept' if summary['promise_kept'] else 'NOT kept'} at every step"
+            ),
+            "realised": (
+                f"at most {', '.join(map(amount, realised['largest_cost_to_go']))} "
+                f"from a step on; over budget from {realised['steps_over_budget']:,}"
+            ),
+            "certificate": (
+                f"value in [{amount(certificate['value_lower'])}, "
+                f"{amount(certificate['value_upper'])}], cost at most "
+                f"{', '.join(map(amount, certificate['cost_upper']))}, nobody earns "
+                f"more than {amount(certificate['upper_bound'])}"
+            ),
+            "the bound": summary["assumption"],
+            "kept in": str(found.directory),
+        }
+    )
+    say()
+    say(f"{summary['verdict']}.")
+
+
+def _specification(
+    file: Path | None,
+    given: dict[str, Any],
+    *,
+    parameters: list[str],
+    settings: list[str],
+) -> RunSpec:
+    from escapade.experiment import RunSpec, load_spec
+
+    said = {key: value for key, value in given.items() if value is not None}
+    if file is not None:
+        if said or parameters or settings:
+            other = next(iter(said), "parameter")
+            raise refusal("--spec", "no other option beside --out", other)
+        return load_spec(file)
+    if "world" not in said:
+        raise refusal("ENV", "the name of a world, or --spec", "neither")
+    return RunSpec(
+        **{"steps": 50_000, **said},
+        parameters=_pairs("--set", parameters),
+        settings=_pairs("--setting", settings),
+    )
+
+
+def _pairs(option: str, texts: list[str]) -> dict[str, Any]:
+    """Return ``key=value`` texts as a table; values are read as TOML, or are words."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise refusal(option, "KEY=VALUE", repr(text))
+        try:
+            found[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key] = value
+    return found

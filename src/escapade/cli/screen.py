@@ -1,0 +1,189 @@
+"""How a run is watched: the live ledger on a terminal, plain lines elsewhere.
+
+Both go to standard error, so that standard output holds nothing but the answer.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from escapade.cli.output import amount
+from escapade.experiment.callbacks import Moment
+from escapade.experiment.summary import assumption
+from escapade.simulation.trace import discounted_from
+from escapade.typing import FloatArray
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+__all__ = ["Progress", "Screen", "duration"]
+
+_A_LINE_EVERY = 2.0
+_NEGLECTED = 1e-3
+"""Share of the budget that may be left out of a realised cost-to-go."""
+
+
+def duration(seconds: float) -> str:
+    """Return a time to wait as people say it."""
+    if seconds < 60.0:
+        return f"{seconds:.0f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+class Progress:
+    """How many steps are done, how fast, and how long the rest takes.
+
+    Parameters
+    ----------
+    steps
+        How many there are to do at most.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self._begun = time.monotonic()
+        self._from: int | None = None
+        self.rate = 0.0
+
+    def at(self, done: int, *, since: int) -> str:
+        """Return it in words; ``since`` is where this process began."""
+        seconds = time.monotonic() - self._begun
+        if self._from is None:
+            self._from = since
+        self.rate = (done - self._from) / max(seconds, 1e-9)
+        words = f"step {done:,} of {self.steps:,} ({done / self.steps:.0%})"
+        if self.rate > 0.0:
+            left = (self.steps - done) / self.rate
+            words += f", {self.rate:,.0f}/s, {duration(left)} left"
+        return words
+
+
+class _Paid:
+    """Realised cost-to-go, as far as later costs no longer matter."""
+
+    def __init__(self, budget: FloatArray, cost_max: FloatArray, discount: float):
+        self._budget, self._discount = budget, discount
+        most = float(np.max(cost_max / (1.0 - discount) / np.maximum(budget, 1e-12)))
+        window = 1
+        if discount > 0.0 and most > _NEGLECTED:
+            window = math.ceil(math.log(_NEGLECTED / most) / math.log(discount))
+        self._window = max(window, 1)
+        self._open: FloatArray = np.zeros((0, budget.size))
+        self.over = 0
+        self.largest: FloatArray = np.zeros(budget.size)
+
+    def add(self, costs: FloatArray) -> None:
+        """Add what was paid in the steps that follow."""
+        known = np.concatenate([self._open, costs])
+        settled = max(len(known) - self._window, 0)
+        to_go = discounted_from(known, self._discount)[:settled]
+        self.over += int((to_go > self._budget).any(axis=1).sum())
+        self.largest = np.maximum(self.largest, to_go.max(axis=0, initial=0.0))
+        self._open = known[settled:]
+
+
+class Screen:
+    """A callback that shows a run while it is lived.
+
+    Parameters
+    ----------
+    title
+        What is run.
+    steps
+        How many steps at most.
+    """
+
+    def __init__(self, title: str, steps: int) -> None:
+        self._title = title
+        self._progress = Progress(steps)
+        self._paid: _Paid | None = None
+        self._live: Live | None = None
+        self._said = time.monotonic()
+
+    def __enter__(self) -> Screen:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), refresh_per_second=8)
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, trace)
+            self._live = None
+
+    def on_step(self, moment: Moment) -> None:
+        """Show where the run is."""
+        terms = moment.agent.knowledge
+        if self._paid is None:
+            self._paid = _Paid(terms.budget, terms.cost_max, terms.discount)
+        self._paid.add(moment.trace.costs)
+        words = self._progress.at(moment.steps, since=moment.first)
+        now = time.monotonic()
+        if self._live is not None:
+            self._live.update(self._table(words, self._facts(moment)))
+        elif now - self._said >= _A_LINE_EVERY:
+            self._said = now
+            facts = self._facts(moment)
+            line = "; ".join([words, *(f"{k} {v}" for k, v in facts.items())])
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+
+    def on_replan(self, step: int, content: Mapping[str, Any]) -> None:
+        """Do nothing: the next block shows it."""
+
+    def on_end(self, summary: Mapping[str, Any]) -> None:
+        """Do nothing: the command says how it ended."""
+
+    def _facts(self, moment: Moment) -> dict[str, str]:
+        """Return the ledger as it stands."""
+        agent, trace = moment.agent, moment.trace
+        assert self._paid is not None
+        state = int(trace.states[-1])
+        phase = trace.phase_names[int(trace.phases[-1])]
+        known = int(agent.planned.plan.known.sum())
+        promise = ", ".join(map(amount, agent.promise))
+        reserved = ", ".join(map(amount, agent.planned.ledger.w[:, state]))
+        gap = "not looked at yet" if agent.gap is None else amount(agent.gap)
+        largest = ", ".join(map(amount, self._paid.largest))
+        budget = ", ".join(map(amount, trace.budget))
+        return {
+            "phase": phase,
+            "known states": f"{known} of {agent.knowledge.n_states}",
+            "reward a step": f"{trace.rewards.mean():.4f}",
+            "promise": f"{promise}, of which {reserved} reserved for the fallback",
+            "realised": (
+                f"at most {largest} of {budget} from a step on, over it at "
+                f"{self._paid.over} steps"
+            ),
+            "certificate gap": gap,
+            "the bound": assumption(agent),
+        }
+
+    def _table(self, words: str, facts: Mapping[str, str]) -> Table:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        table.add_row(Text(self._title, style="bold"), Text(words))
+        for name, fact in facts.items():
+            table.add_row(Text(name, style="dim"), Text(fact))
+        return table

@@ -1,0 +1,207 @@
+"""``escapade run``, ``resume``, ``verify`` and ``demo``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+import escapade as ep
+from escapade.cli import app
+from escapade.experiment import Run
+
+SHORT = ("wall-cycle", "--set", "size=3", "--setting", "known_after=5", "--steps")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def invoke(*words):
+        return CliRunner().invoke(app, list(words))
+
+    return invoke
+
+
+def test_a_run_is_lived_told_verified_and_not_lived_twice(run, tmp_path):
+    done = run("run", *SHORT, "800", "--seed", "2", "--out", "here")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "800 (all steps taken)" in done.stdout
+    assert "800 steps within promise" in done.stdout
+    assert "kept in        here" in done.stdout
+    assert Run("here").spec.seed == 2
+
+    again = run("resume", "here")
+    assert again.exit_code == 0
+    assert "here: finished already" in again.stdout
+
+    checked = run("verify", "here")
+    assert checked.exit_code == 0
+    assert checked.stdout.endswith("The run is what it says it is.\n")
+
+    refused = run("run", *SHORT, "800", "--seed", "2", "--out", "here")
+    assert refused.exit_code == 2
+    assert "go on with it by: escapade resume here" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_runs_go_by_their_specification(run, tmp_path):
+    done = run("run", *SHORT, "50", "--json")
+    answer = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert done.exit_code == 0
+    (place,) = (tmp_path / "runs").iterdir()
+    assert answer["directory"] == f"runs/{place.name}"
+    assert answer["promise_kept"] is True
+    text = (place / "spec.toml").read_text("utf-8")
+    (tmp_path / "spec.toml").write_text(text, "utf-8")
+    by_file = run("run", "--spec", "spec.toml", "--out", "other", "--json")
+    other = json.loads(by_file.stdout)
+    assert other["run"] == answer["run"] == place.name
+    assert Run("other").trace().states.tolist() == Run(place).trace().states.tolist()
+    verified = json.loads(run("verify", "other", "--json").stdout)
+    assert verified["holds"] is True
+    assert verified["steps"] == 50
+
+
+def test_a_flipped_bit_ends_with_1(run, tmp_path):
+    run("run", *SHORT, "50", "--out", "here")
+    path = tmp_path / "here" / "journal.sqlite"
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 4
+    path.write_bytes(whole)
+    done = run("verify", "here")
+    assert done.exit_code == 1
+    assert "NO" in done.stdout
+    assert done.stdout.endswith("The run is not what it says it is.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run",), "ENV: expected the name of a world, or --spec"),
+        (("run", "wall-cycl"), "world: expected a world among"),
+        (("run", "wall-cycle", "--steps", "0"), "steps: expected greater than"),
+        (("run", "wall-cycle", "-p", "siz=3"), "parameters.siz: expected a name"),
+        (("run", "wall-cycle", "-p", "size"), "--set: expected KEY=VALUE"),
+        (("run", "wall-cycle", "-p", "size=1"), "parameters.size: expected"),
+        (("run", "wall-cycle", "-s", "epsilon=a"), "settings.epsilon: expected"),
+        (("run", "wall-cycle", "--spec", "x.toml"), "--spec: expected no other"),
+        (("run", "--spec", "x.toml"), "x.toml: expected a specification"),
+        (("resume", "nowhere"), "run: expected a directory with a spec.toml"),
+        (("verify", "nowhere"), "run: expected a directory with a spec.toml"),
+    ],
+)
+def test_what_is_wrong_is_one_line(run, words, message):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_budget_that_cannot_be_promised_ends_with_1(run):
+    # with less the first step out of what is known cannot be paid for
+    done = run("run", "barrier-grid", "--set", "budget=[0.01, 0.01]", "--steps", "10")
+    assert done.exit_code == 1
+    assert "promised from the start" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def command(*words, cwd, **how):
+    return subprocess.Popen(
+        [sys.executable, "-m", "escapade", *words],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "NUMBA_NUM_THREADS": "1"},
+        **how,
+    )
+
+
+def test_ctrl_c_sets_the_run_aside_and_says_how_to_go_on(tmp_path):
+    steps = "3000000"
+    process = command("run", *SHORT, steps, "--out", "here", cwd=tmp_path)
+    journal = tmp_path / "here" / "journal.sqlite"
+    while not journal.exists() and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].endswith("go on with: escapade resume here")
+    assert Run(tmp_path / "here").status == "begun"
+    done = Run(tmp_path / "here").n_steps
+    assert 0 < done < 3_000_000
+
+
+def test_plain_lines_tell_rate_and_remaining_time(monkeypatch, capsys):
+    from tests.experiment.conftest import small
+
+    from escapade.cli import screen
+    from escapade.experiment import RunStore, live
+
+    monkeypatch.setattr(screen, "_A_LINE_EVERY", 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        import tempfile
+
+        place = tempfile.mkdtemp()
+        patch.chdir(place)
+        run = RunStore().create(small(steps=600))
+        with screen.Screen("small", 600) as shown:
+            live(run, callbacks=[shown], block=200)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("step 200 of 600 (33%), ")
+    for words in ("/s, ", " left; phase ", "known states", "reward a step", "promise"):
+        assert words in lines[1]
+    assert "realised at most" in lines[1]
+    assert "the bound holds at all times with probability 0.95" in lines[1]
+
+
+def test_times_are_said_as_people_say_them():
+    from escapade.cli.screen import duration
+
+    assert [duration(s) for s in (3.4, 61, 7322)] == ["3 s", "1 min 01 s", "2 h 02 min"]
+
+
+# -- the demo --------------------------------------------------------------------------
+
+
+def test_the_demo_lives_until_it_is_certified(run, tmp_path):
+    words = ("demo", "--size", "3", "--epsilon", "30", "--out", "demo")
+    done = run(*words)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "wall-cycle: Walk round a field" in done.stdout
+    assert "(certified)" in done.stdout
+    assert "of the best that keeps the budget." in done.stdout.splitlines()[-1]
+    summary = Run("demo").summary
+    assert summary["certificate"]["gap"] <= 30.0
+    # an earlier demo is replaced, nothing else is
+    again = json.loads(run(*words, "--seed", "1", "--json").stdout)
+    assert again["seed"] == 1
+    assert Run("demo").spec.seed == 1
+    run("run", *SHORT, "20", "--out", "mine")
+    refused = run("demo", "--out", "mine")
+    assert refused.exit_code == 2
+    assert "or an earlier demo" in refused.stderr
+    assert Run("mine").n_steps == 20
+
+
+@pytest.mark.slow
+def test_the_demo_as_it_comes(run):
+    done = run("demo")
+    assert done.exit_code == 0
+    summary = Run("runs/demo").summary
+    assert summary["stopped"] == "certified"
+    assert summary["promise_kept"]
+    world = ep.environments.wall_cycle()
+    certificate = summary["certificate"]
+    assert certificate["upper_bound"] >= world.optimum - 1.0
+    assert certificate["gap"] <= 3.0
