@@ -14,9 +14,12 @@ from numbers import Integral, Real
 import numpy as np
 
 from escapade.errors import refusal
-from escapade.typing import FloatArray
+from escapade.model.arguments import read_numbers
+from escapade.typing import ArrayLike, BoolArray, FloatArray
 
 __all__ = [
+    "LARGEST_AMOUNT",
+    "check_each",
     "finite_ceiling",
     "read_amount",
     "read_amounts",
@@ -24,17 +27,23 @@ __all__ = [
     "read_discount",
     "read_positive",
     "read_probability",
+    "read_real",
     "read_steps",
+    "read_visits",
 ]
 
 _LARGEST_COUNT = 1e150
-_LARGEST_AMOUNT = 1e100  # the square of a sum of such still fits a float
+LARGEST_AMOUNT = 1e100  # the square of a sum of such still fits a float
 
 
-def _read_real(argument: str, value: object, expected: str) -> float:
+def read_real(argument: str, value: object, expected: str) -> float:
+    """Read a number that is not NaN; infinities are the caller's to judge."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise refusal(argument, expected, repr(value))
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise refusal(argument, expected, "one beyond every double") from None
     if math.isnan(number):
         raise refusal(argument, expected, number)
     return number
@@ -42,7 +51,7 @@ def _read_real(argument: str, value: object, expected: str) -> float:
 
 def read_discount(value: object) -> float:
     """Read a discount factor in [0, 1)."""
-    number = _read_real("discount", value, "a number in [0, 1)")
+    number = read_real("discount", value, "a number in [0, 1)")
     if not 0.0 <= number < 1.0:
         raise refusal("discount", "a number in [0, 1)", number)
     return number
@@ -50,7 +59,7 @@ def read_discount(value: object) -> float:
 
 def read_positive(argument: str, value: object) -> float:
     """Read a finite number above 0."""
-    number = _read_real(argument, value, "a finite number above 0")
+    number = read_real(argument, value, "a finite number above 0")
     if not 0.0 < number < math.inf:
         raise refusal(argument, "a finite number above 0", number)
     return _read_size(argument, number)
@@ -58,15 +67,15 @@ def read_positive(argument: str, value: object) -> float:
 
 def read_amount(argument: str, value: object) -> float:
     """Read a finite number of at least 0: a cost, a budget, a variance."""
-    number = _read_real(argument, value, "a finite number of at least 0")
+    number = read_real(argument, value, "a finite number of at least 0")
     if not 0.0 <= number < math.inf:
         raise refusal(argument, "a finite number of at least 0", number)
     return _read_size(argument, number)
 
 
 def _read_size(argument: str, number: float) -> float:
-    if number > _LARGEST_AMOUNT:
-        raise refusal(argument, f"a number of at most {_LARGEST_AMOUNT:g}", number)
+    if number > LARGEST_AMOUNT:
+        raise refusal(argument, f"a number of at most {LARGEST_AMOUNT:g}", number)
     return number
 
 
@@ -74,27 +83,48 @@ def read_amounts(argument: str, values: Iterable[float]) -> FloatArray:
     """Read a sequence of finite numbers of at least 0."""
     try:
         array = np.array(list(values), dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise refusal(
             argument, "a sequence of finite numbers of at least 0", repr(values)
         ) from None
     if array.ndim != 1:
         raise refusal(argument, "one row of numbers", f"{array.ndim} dimensions")
-    bad = ~((array >= 0.0) & (array <= _LARGEST_AMOUNT))
+    bad = ~((array >= 0.0) & (array <= LARGEST_AMOUNT))
     if bad.any():
         first = int(np.argmax(bad))
         raise refusal(
             argument,
-            f"numbers in [0, {_LARGEST_AMOUNT:g}]",
+            f"numbers in [0, {LARGEST_AMOUNT:g}]",
             float(array[first]),
             f"position {first}",
         )
     return array
 
 
+def read_visits(visits: ArrayLike) -> FloatArray:
+    """Read numbers of visits, of any shape: finite and at least 0."""
+    expected = "finite counts of at least 0"
+    counts = read_numbers("visits", visits, expected)
+    check_each("visits", counts, expected, (counts >= 0.0) & np.isfinite(counts))
+    fewer = f"counts of at most {_LARGEST_COUNT:g}"
+    return check_each("visits", counts, fewer, counts <= _LARGEST_COUNT)
+
+
+def check_each(
+    argument: str, values: FloatArray, expected: str, good: BoolArray
+) -> FloatArray:
+    """Return ``values`` if all are good; refuse the first that is not."""
+    bad = ~good.reshape(-1)
+    if bad.any():
+        first = int(np.argmax(bad))
+        found = float(values.reshape(-1)[first])
+        raise refusal(argument, expected, found, f"position {first}")
+    return values
+
+
 def read_probability(argument: str, value: object) -> float:
     """Read a probability strictly between 0 and 1."""
-    number = _read_real(argument, value, "a number in (0, 1)")
+    number = read_real(argument, value, "a number in (0, 1)")
     if not 0.0 < number < 1.0:
         raise refusal(argument, "a number in (0, 1)", number)
     return number
@@ -115,7 +145,7 @@ def read_count(argument: str, value: object, *, least: int = 1) -> int:
 
 def read_steps(argument: str, value: object) -> float:
     """Read an expected number of steps: at least 0, infinity allowed."""
-    number = _read_real(argument, value, "a number of at least 0, or infinity")
+    number = read_real(argument, value, "a number of at least 0, or infinity")
     if number < 0.0:
         raise refusal(argument, "a number of at least 0, or infinity", number)
     return number

@@ -122,7 +122,7 @@ def exploration_attempts_as_printed(
     chance = _read_chance(probability)
     states = read_count("n_states", n_states)
     failure = read_probability("delta", delta)
-    return (wanted + math.log(states / failure)) / chance
+    return (wanted + math.log(states) - math.log(failure)) / chance
 
 
 def _read_chance(probability: float) -> float:
@@ -243,7 +243,8 @@ def sample_complexity_as_printed(
         cost_max=cost_max,
     )
     largest = value_bound_as_printed(discount=discount, maximum=reward_max)
-    return horizon * largest / eps * n_states * needed * math.log(n_states / share)
+    logarithm = math.log(n_states) - math.log(share)
+    return horizon * largest / eps * n_states * needed * logarithm
 
 
 def time_complexity(

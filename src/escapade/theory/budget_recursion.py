@@ -25,6 +25,7 @@ from escapade.theory.arguments import (
     read_amount,
     read_amounts,
     read_discount,
+    read_real,
 )
 
 __all__ = [
@@ -73,9 +74,11 @@ def next_running_budget(
     """
     gamma = read_discount(discount)
     cap = read_amount("budget", budget)
-    if not running <= cap:
-        raise refusal("running", f"a number of at most budget = {cap:g}", running)
-    left = running - read_amount("cost", cost)
+    expected = f"a number of at most budget = {cap:g}"
+    before = read_real("running", running, expected)
+    if before > cap:
+        raise refusal("running", expected, before)
+    left = before - read_amount("cost", cost)
     if gamma == 0.0:  # nothing but the present counts
         return cap if left >= 0.0 else -math.inf
     return min(cap, left / gamma)

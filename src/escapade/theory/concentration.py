@@ -35,6 +35,14 @@ import numpy as np
 from scipy.special import gammaln, rel_entr, xlogy
 
 from escapade.errors import refusal
+from escapade.model.arguments import read_numbers
+from escapade.theory.arguments import (
+    LARGEST_AMOUNT,
+    check_each,
+    read_amount,
+    read_positive,
+    read_visits,
+)
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = [
@@ -51,33 +59,22 @@ __all__ = [
 ]
 
 
-def _counts(visits: ArrayLike) -> FloatArray:
-    n = np.asarray(visits, dtype=np.float64)
-    bad = ~(np.isfinite(n) & (n >= 0.0))
-    if bad.any():
-        first = int(np.argmax(bad.reshape(-1)))
-        found = float(n.reshape(-1)[first])
-        raise refusal(
-            "visits", "finite counts of at least 0", found, f"position {first}"
-        )
-    return n
-
-
 def _share(delta: ArrayLike, families: float) -> FloatArray:
-    shared = np.asarray(delta, dtype=np.float64)
-    outside = ~((shared > 0.0) & (shared < 1.0)).reshape(-1)
-    if outside.any():
-        first = int(np.argmax(outside))
-        raise refusal(
-            "delta",
-            "a probability in (0, 1)",
-            float(shared.reshape(-1)[first]),
-            f"position {first}",
-        )
-    if not (math.isfinite(families) and families >= 1):
-        raise refusal("families", "a number of at least 1", families)
-    part: FloatArray = shared / families
+    expected = "a probability in (0, 1)"
+    shared = read_numbers("delta", delta, expected)
+    check_each("delta", shared, expected, (shared > 0.0) & (shared < 1.0))
+    number = read_positive("families", families)
+    if number < 1.0:
+        raise refusal("families", "a number of at least 1", number)
+    part: FloatArray = shared / number
     return part
+
+
+def _sizes(support_size: ArrayLike) -> FloatArray:
+    expected = "whole numbers of at least 1"
+    m = read_numbers("support_size", support_size, expected)
+    good = (m >= 1.0) & (m == np.floor(m)) & (m < 2.0**62)
+    return check_each("support_size", m, expected, good)
 
 
 def spread_over_time(delta: float, visits: ArrayLike) -> FloatArray:
@@ -85,7 +82,7 @@ def spread_over_time(delta: float, visits: ArrayLike) -> FloatArray:
 
     A bound that holds for each fixed n with this δ holds for all n at once with δ.
     """
-    n = _counts(visits)
+    n = read_visits(visits)
     _share(delta, 1.0)
     spread: FloatArray = delta / np.maximum(n * (n + 1.0), 1.0)
     return spread
@@ -105,8 +102,8 @@ def row_radius(
     delta, families
         Probability of any failure, and the number of rows that share it.
     """
-    n = _counts(visits)
-    m = np.asarray(support_size, dtype=np.float64)
+    n = read_visits(visits)
+    m = _sizes(support_size)
     # ln(2^m − 2) without overflow; −inf for m = 1, where nothing can be wrong
     with np.errstate(divide="ignore"):
         subsets = m * math.log(2.0) + np.log1p(-np.exp2(1.0 - m))
@@ -121,8 +118,8 @@ def entry_radius(
     visits: ArrayLike, *, delta: ArrayLike, families: float = 1
 ) -> FloatArray:
     """Return Hoeffding's radius of single probabilities, two-sided, at most 1."""
-    n = _counts(visits)
-    logarithm = np.log(2.0 / _share(delta, families))
+    n = read_visits(visits)
+    logarithm = math.log(2.0) - np.log(_share(delta, families))
     radius: FloatArray = np.where(
         n > 0.0, np.minimum(np.sqrt(logarithm / (2.0 * np.maximum(n, 1.0))), 1.0), 1.0
     )
@@ -150,21 +147,18 @@ def empirical_bernstein_radius(
     delta, families
         Probability of any failure on either side, and the number of means.
     """
-    n = _counts(visits)
-    measured = np.asarray(variance, dtype=np.float64)
-    bad = ~(np.isfinite(measured) & (measured >= 0.0)).reshape(-1)
-    if bad.any():
-        first = int(np.argmax(bad))
-        raise refusal(
-            "variance",
-            "finite numbers of at least 0",
-            float(measured.reshape(-1)[first]),
-            f"position {first}",
-        )
-    logarithm = np.log(4.0 / _share(delta, families))
+    n = read_visits(visits)
+    expected = "finite numbers of at least 0"
+    measured = read_numbers("variance", variance, expected)
+    top = read_amount("maximum", maximum)
+    good = (measured >= 0.0) & np.isfinite(measured)
+    check_each("variance", measured, expected, good)
+    fewer = f"numbers of at most {LARGEST_AMOUNT:g}"
+    check_each("variance", measured, fewer, measured <= LARGEST_AMOUNT)
+    logarithm = math.log(4.0) - np.log(_share(delta, families))
     spread = np.sqrt(2.0 * measured * logarithm / np.maximum(n, 1.0))
-    radius = spread + 7.0 * maximum * logarithm / (3.0 * np.maximum(n - 1.0, 1.0))
-    result: FloatArray = np.where(n > 1.0, np.minimum(radius, maximum), maximum)
+    radius = spread + 7.0 * top * logarithm / (3.0 * np.maximum(n - 1.0, 1.0))
+    result: FloatArray = np.where(n > 1.0, np.minimum(radius, top), top)
     return result
 
 
@@ -182,12 +176,13 @@ def hoeffding_mixture_radius(
     radius of a fixed number of visits the radius is tightest near
     n = ρ (L + ln(1 + L)) with L = 2 ln(F/δ), about 8 ρ for a share of 5 %.
     """
-    n = _counts(visits)
-    if not (math.isfinite(rho) and rho > 0.0):
-        raise refusal("rho", "a positive number", rho)
-    share = _share(delta, families)
-    total = 0.5 * np.sqrt((n + rho) * np.log((n + rho) / (rho * share**2)))
-    radius: FloatArray = maximum * np.where(
+    n = read_visits(visits)
+    precision = read_positive("rho", rho)
+    with np.errstate(over="ignore"):  # a prior that is next to nothing
+        spread = np.log1p(n / precision)
+    logarithm = spread - 2.0 * np.log(_share(delta, families))
+    total = 0.5 * np.sqrt((n + precision) * logarithm)
+    radius: FloatArray = read_amount("maximum", maximum) * np.where(
         n > 0.0, np.minimum(total / np.maximum(n, 1.0), 1.0), 1.0
     )
     return radius
@@ -216,9 +211,9 @@ def log_kt(
     support_size
         m of each row: how many successors are possible, seen or not.
     """
-    N = _counts(counts)
+    N = read_visits(counts)
     n = _row_sums(N, row_ptr)
-    m = np.asarray(support_size, dtype=np.float64)
+    m = _sizes(support_size)
     single: FloatArray = np.asarray(gammaln(N + 0.5) - gammaln(0.5), dtype=np.float64)
     entries = _row_sums(single, row_ptr)
     result: FloatArray = gammaln(0.5 * m) - gammaln(n + 0.5 * m) + entries
@@ -229,7 +224,7 @@ def kt_excess(
     counts: ArrayLike, row_ptr: IntArray, *, support_size: ArrayLike
 ) -> FloatArray:
     r"""Return :math:`R(N) = \sum_i N_i \ln(N_i/n) - \ln \mathrm{KT}(N)`, at least 0."""
-    N = _counts(counts)
+    N = read_visits(counts)
     n = _row_sums(N, row_ptr)
     terms: FloatArray = np.asarray(xlogy(N, N), dtype=np.float64)
     likelihood = _row_sums(terms, row_ptr) - xlogy(n, n)
@@ -258,8 +253,7 @@ def kt_budget(
 
 def relative_entropy(p: ArrayLike, q: ArrayLike, row_ptr: IntArray) -> FloatArray:
     r"""Return :math:`\mathrm{KL}(p \| q) = \sum_i p_i \ln(p_i/q_i)` of each row."""
-    P = np.asarray(p, dtype=np.float64)
-    Q = np.asarray(q, dtype=np.float64)
+    P, Q = read_numbers("p", p), read_numbers("q", q)
     result: FloatArray = np.maximum(_row_sums(rel_entr(P, Q), row_ptr), 0.0)
     return result
 
@@ -273,19 +267,11 @@ def bernoulli_kl_bounds(
     any samples in [0, 1].  ``radius`` is ρ, a budget divided by the visits (infinite
     without visits).  Bisection on both sides; the results are rounded outwards.
     """
-    p, rho = np.broadcast_arrays(
-        np.asarray(mean, dtype=np.float64), np.asarray(radius, dtype=np.float64)
-    )
-    for name, values, top in (("mean", p, 1.0), ("radius", rho, math.inf)):
-        bad = ~((values >= 0.0) & (values <= top)).reshape(-1)
-        if bad.any():
-            first = int(np.argmax(bad))
-            raise refusal(
-                name,
-                "numbers in [0, 1]" if top == 1.0 else "numbers of at least 0",
-                float(values.reshape(-1)[first]),
-                f"position {first}",
-            )
+    means = read_numbers("mean", mean, "numbers in [0, 1]")
+    radii = read_numbers("radius", radius, "numbers of at least 0")
+    check_each("mean", means, "numbers in [0, 1]", (means >= 0.0) & (means <= 1.0))
+    check_each("radius", radii, "numbers of at least 0", radii >= 0.0)
+    p, rho = np.broadcast_arrays(means, radii)
 
     def kl(q: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -83,7 +83,7 @@ def _per_bound(
     """Return ln(2/δ') for a union over all estimates of all pairs."""
     pairs = read_count("n_states", n_states) * read_count("n_actions", n_actions)
     failure = read_probability("delta", delta)
-    return math.log(2.0 * pairs * estimates_per_pair / failure)
+    return math.log(2 * pairs * estimates_per_pair) - math.log(failure)
 
 
 def _scale(reward_max: float, cost_max: float) -> float:
@@ -233,7 +233,7 @@ def known_visits_as_printed(
     actions, core = _printed_core(
         n_states, n_actions, discount, epsilon, reward_max, cost_max
     )
-    logarithm = math.log(2.0 / read_probability("delta", delta))
+    logarithm = math.log(2.0) - math.log(read_probability("delta", delta))
     scale = _scale(reward_max, cost_max)
     return 0.5 * actions * logarithm * scale * scale * core
 
@@ -284,7 +284,7 @@ def known_visits_deterministic_as_printed(
     actions, core = _printed_core(
         n_states, n_actions, discount, epsilon, reward_max, cost_max
     )
-    logarithm = math.log(2.0 / read_probability("delta", delta))
+    logarithm = math.log(2.0) - math.log(read_probability("delta", delta))
     return 0.5 * actions * logarithm * core
 
 

@@ -24,12 +24,12 @@ import math
 
 import numpy as np
 
-from escapade.errors import refusal
 from escapade.theory.arguments import (
     read_amount,
     read_count,
     read_positive,
     read_probability,
+    read_visits,
 )
 from escapade.typing import ArrayLike, FloatArray
 
@@ -41,28 +41,14 @@ __all__ = [
 ]
 
 
-def _read_visits(visits: ArrayLike) -> FloatArray:
-    counts = np.asarray(visits, dtype=np.float64)
-    bad = ~(np.isfinite(counts) & (counts >= 0.0))
-    if bad.any():
-        first = int(np.argmax(bad.reshape(-1)))
-        raise refusal(
-            "visits",
-            "finite counts of at least 0",
-            float(counts.reshape(-1)[first]),
-            f"position {first}",
-        )
-    return counts
-
-
 def _weissman(
     visits: ArrayLike, n_states: int, n_pairs: int, failure: float
 ) -> FloatArray:
-    counts = _read_visits(visits)
+    counts = read_visits(visits)
     states = read_count("n_states", n_states)
     pairs = read_count("n_pairs", n_pairs)
-    logarithm = states * math.log(2.0) + math.log(pairs / failure)
-    with np.errstate(divide="ignore"):
+    logarithm = states * math.log(2.0) + math.log(pairs) - math.log(failure)
+    with np.errstate(divide="ignore", over="ignore"):
         return np.minimum(np.sqrt(2.0 * logarithm / counts), 2.0)
 
 
@@ -104,10 +90,10 @@ def hoeffding_radius(visits: ArrayLike, *, maximum: float, delta: float) -> Floa
     delta
         Probability of being further from the mean, on either side.
     """
-    counts = _read_visits(visits)
+    counts = read_visits(visits)
     top = read_positive("maximum", maximum)
-    logarithm = math.log(2.0 / read_probability("delta", delta))
-    with np.errstate(divide="ignore"):
+    logarithm = math.log(2.0) - math.log(read_probability("delta", delta))
+    with np.errstate(divide="ignore", over="ignore"):
         return np.minimum(top * np.sqrt(logarithm / (2.0 * counts)), top)
 
 
@@ -123,11 +109,11 @@ def bernstein_radius(
     variance
         Largest variance of one sample.
     """
-    counts = _read_visits(visits)
+    counts = read_visits(visits)
     top = read_positive("maximum", maximum)
     spread = read_amount("variance", variance)
-    logarithm = math.log(2.0 / read_probability("delta", delta))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    logarithm = math.log(2.0) - math.log(read_probability("delta", delta))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         radius = np.sqrt(2.0 * spread * logarithm / counts)
         radius += 2.0 * top * logarithm / (3.0 * counts)
     return np.minimum(np.where(counts > 0.0, radius, top), top)

@@ -90,7 +90,7 @@ def wandering_allowed_in_expectation(
     return wandering_allowed(
         spent=spent,
         step=step,
-        worst_escape_cost=expected_escape_cost,
+        worst_escape_cost=read_amount("expected_escape_cost", expected_escape_cost),
         escape_budget=escape_budget,
         cost_max=cost_max,
         discount=discount,
