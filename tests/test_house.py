@@ -69,6 +69,12 @@ def test_help_on_the_command_line_compiles_and_solves_nothing():
     assert loaded.isdisjoint({"numba", "scipy", "highspy", "gymnasium", "plotly"})
 
 
+def test_a_model_and_a_formula_need_no_compiler():
+    loaded = modules_after("import escapade\nescapade.CMDP, escapade.theory.bounds")
+    assert "escapade.model.cmdp" in loaded
+    assert loaded.isdisjoint({"numba", "highspy", "gymnasium", "plotly"})
+
+
 def test_the_extras_are_never_imported_by_the_public_names():
     loaded = modules_after(
         "import escapade\n"

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from escapade.errors import refusal
-from escapade.kernels.sampling import draw, fill_cumulative, rollout
 from escapade.model.arguments import read_count, read_generator
 from escapade.model.cmdp import CMDP
 from escapade.model.policy import Policy
@@ -50,10 +49,13 @@ class Sampler:
     [0, 0, 0, 1, 1]
     """
 
-    __slots__ = ("_cumulative", "_start", "cmdp")
+    __slots__ = ("_cumulative", "_draw", "_start", "cmdp")
 
     def __init__(self, cmdp: CMDP) -> None:
+        from escapade.kernels.sampling import draw, fill_cumulative  # not for all
+
         self.cmdp = cmdp
+        self._draw = draw
         self._cumulative = np.empty_like(cmdp.probability)
         fill_cumulative(cmdp.row_ptr, cmdp.probability, self._cumulative)
         self._start = np.cumsum(cmdp.start)
@@ -62,7 +64,7 @@ class Sampler:
     def next_state(self, state: int, action: int, rng: np.random.Generator) -> int:
         """Draw the state that follows ``action`` in ``state``; uses one number."""
         pair = self.cmdp.pair(state, action)
-        entry = draw(self.cmdp.row_ptr, self._cumulative, pair, rng.random())
+        entry = self._draw(self.cmdp.row_ptr, self._cumulative, pair, rng.random())
         return int(self.cmdp.successor[entry])
 
     def start_state(self, rng: np.random.Generator) -> int:
@@ -73,6 +75,8 @@ class Sampler:
         self, policy: Policy, steps: int, *, seed: Seed = None, start: int | None = None
     ) -> Rollout:
         """Follow ``policy`` for ``steps`` steps, from ``start`` or a drawn state."""
+        from escapade.kernels.sampling import fill_cumulative, rollout
+
         steps = read_count("steps", steps)
         cmdp = self.cmdp
         rng = read_generator("seed", seed)
