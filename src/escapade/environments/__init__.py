@@ -5,6 +5,7 @@ value with its source.  Adapters bring other people's environments in.  Nothing 
 learns, and nothing that learns may import this.
 """
 
+from escapade.environments.arrays import from_arrays
 from escapade.environments.brought import Brought, BroughtEnv
 from escapade.environments.cmdp_env import CMDPEnv
 from escapade.environments.costs_of import SIX_TUPLE
@@ -17,6 +18,7 @@ from escapade.environments.gridworlds import barrier_grid, moat_grid
 from escapade.environments.gymnasium_adapter import from_gymnasium
 from escapade.environments.loop import three_state_loop
 from escapade.environments.minigrid_adapter import from_minigrid
+from escapade.environments.prism import from_prism
 from escapade.environments.registry import make, names, parameters
 from escapade.environments.world import World
 
@@ -30,8 +32,10 @@ __all__ = [
     "World",
     "barrier_grid",
     "episodic",
+    "from_arrays",
     "from_gymnasium",
     "from_minigrid",
+    "from_prism",
     "garnet",
     "make",
     "moat_grid",

@@ -17,7 +17,7 @@ from escapade.environments.brought import (
 from escapade.environments.costs_of import Costs, CostSource
 from escapade.environments.flattening import Flattening
 from escapade.environments.rewards_of import RewardMap
-from escapade.environments.tables_of import Entries, read_entries, to_model
+from escapade.environments.tables_of import Outcomes, read_outcomes, to_model
 from escapade.errors import refusal
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.cmdp import CMDP
@@ -101,8 +101,8 @@ def from_gymnasium(
     inner = without_time_limit(made)
     observations = Flattening(inner.observation_space, argument="observation")
     actions = Flattening(inner.action_space, argument="action")
-    entries = _table(inner, observations, actions)
-    rewards = _rewards(reward_range, entries)
+    outcomes = _table(inner, observations, actions)
+    rewards = _rewards(reward_range, outcomes)
     brought = BroughtEnv(
         inner,
         costs=costs,
@@ -113,7 +113,7 @@ def from_gymnasium(
     )
     begins = _start(start, inner, observations)
     cmdp, source = _model(
-        entries,
+        outcomes,
         costs=costs,
         rewards=rewards,
         start=begins,
@@ -149,7 +149,7 @@ def _name(env: gymnasium.Env[Any, Any]) -> str:
 
 def _table(
     env: gymnasium.Env[Any, Any], observations: Flattening, actions: Flattening
-) -> Entries | None:
+) -> Outcomes | None:
     """Return the environment's own table, if it has one over these very numbers."""
     table = getattr(env.unwrapped, "P", None)
     plain = all(
@@ -162,25 +162,26 @@ def _table(
     )
     if table is None or not plain or not same:
         return None
-    return read_entries(table, n_states=observations.n, n_actions=actions.n)
+    return read_outcomes(table, n_states=observations.n, n_actions=actions.n)
 
 
 def _rewards(
-    reward_range: tuple[float, float] | None, entries: Entries | None
+    reward_range: tuple[float, float] | None, outcomes: Outcomes | None
 ) -> RewardMap:
     if reward_range is not None:
         if len(reward_range) != 2:
             raise refusal("reward_range", "a lower and an upper bound", reward_range)
         return RewardMap.between(*reward_range, argument="reward_range")
-    if entries is None:
+    if outcomes is None:
         raise refusal(
             "reward_range",
             "bounds on the rewards, as the environment has no table of them",
             "none",
         )
-    return RewardMap.between(
-        entries.reward.min(), entries.reward.max(), argument="reward_range"
-    )
+    rewards = [
+        reward for actions in outcomes for lines in actions for _, _, reward, _ in lines
+    ]
+    return RewardMap.between(min(rewards), max(rewards), argument="reward_range")
 
 
 def _start(
@@ -202,14 +203,14 @@ def _start(
 
 
 def _model(
-    entries: Entries | None, *, costs: Costs, **how: Any
+    outcomes: Outcomes | None, *, costs: Costs, **how: Any
 ) -> tuple[CMDP | None, str]:
     """Return the model, and where it came from or why there is none."""
-    if entries is None:
+    if outcomes is None:
         return None, "none, as the environment has no table"
     if not costs.are_functions:
         return None, "none, as its table has no costs and they are no function"
     try:
-        return to_model(entries, costs=costs, **how), "its own table"
+        return to_model(outcomes, costs=costs, **how), "its own table"
     except (KeyError, AttributeError) as error:
         return None, f"none, as the cost needs {error} of info, which a table lacks"
