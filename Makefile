@@ -77,7 +77,7 @@ paper-map: $(DEV) ## does each row of docs/paper-map.md point to code and a test
 coverage: $(EXTRAS) ## lines tested, kernels included (compilation is off)
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not (slow or browser or ray)" --cov --cov-report=term-missing:skip-covered
 
-benchmark: $(BENCHMARK) ## run the benchmarks, some of them beside other libraries
+benchmark: $(BENCHMARK) $(EXTRAS) ## run the benchmarks, some of them beside other libraries
 	@for program in $(filter-out %/instances.py,$(wildcard benchmarks/*.py)); do \
 		echo "== $$program"; $(PY) $$program || exit 1; \
 	done

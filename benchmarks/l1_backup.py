@@ -1,6 +1,6 @@
 """What an L1 worst case costs beside a plain backup: time, threads, memory, growth.
 
-    python benchmarks/l1_backup.py [--largest 1000000] [--json FILE]
+    python benchmarks/l1_backup.py [--largest 1000000] [--json FILE] [--chart FILE]
 
 Everything is measured in one run on the same instances, the kernels taking turns, and
 the best of many rounds counts; only the ratios mean anything.  The instances are those
@@ -9,6 +9,9 @@ of ``instances.py``: 5 actions, 8 successors; the radius is 0.2.
 The targets are those of the library's design: an L1 backup within 3 times a plain one,
 two threads worth 1.7 times one from 20,000 states on, and memory within twice the
 arrays of the problem.  The exit code is 1 where one of them is missed.
+
+``--chart docs/backups.svg`` draws how the time of a backup grows with the number of
+states; it needs matplotlib.
 """
 
 from __future__ import annotations
@@ -136,11 +139,38 @@ def missed(result: dict[str, object]) -> list[str]:
     return complaints
 
 
+def draw(results: list[dict[str, object]], file: Path) -> None:
+    """Draw the time a pair over the plain backup of the smallest instance."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    mpl.rcParams["svg.hashsalt"] = "escapade"  # the same numbers, the same file
+    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+    lines = (
+        ("plain_ns", "plain", "C0", "o"),
+        ("l1_ns", "worst case over an L1 ball", "C1", "s"),
+    )
+    panels = figure.subplots(1, len(KINDS), sharey=True)
+    for axes, kind in zip(panels, KINDS, strict=True):
+        own = [result for result in results if result["instance"] == kind]
+        states = [float(str(result["states"])) for result in own]
+        unit = float(str(own[0]["plain_ns"]))
+        for key, label, colour, marker in lines:
+            times = [float(str(result[key])) / unit for result in own]
+            axes.plot(states, times, marker=marker, color=colour, label=label)
+        axes.set(xscale="log", xlabel="states", title=kind, ylim=(0.0, None))
+        axes.grid(visible=True, alpha=0.3)
+    panels[0].set_ylabel("time a pair; plain at 1,000 states = 1")
+    panels[0].legend(frameon=False)
+    figure.savefig(file, metadata={"Date": None})
+
+
 def main() -> int:
     """Measure, print a table, and tell whether all targets are met."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--chart", type=Path)
     arguments = parser.parse_args()
     sizes = (1_000, 10_000, 25_000, 100_000, 1_000_000)
     results, complaints = [], 0
@@ -170,6 +200,8 @@ def main() -> int:
                 print(f"{'':9}missed: {complaint}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n", "utf-8")
+    if arguments.chart:
+        draw(results, arguments.chart)
     return 1 if complaints else 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.robust_gaps import SOLVERS as ROBUST
+from benchmarks.robust_gaps import measure, random_problem
 from scipy.optimize import linprog
 
 import escapade as ep
@@ -20,31 +22,9 @@ from escapade.planning.robust_certificate import Judge
 from escapade.planning.robust_evaluation import operators_of
 from escapade.planning.robust_operator import robust_policy_value
 from escapade.planning.slack_dp import plan_slack
-from escapade.uncertainty import Interval, L1Ball
+from escapade.uncertainty import L1Ball
 
 SMALL = ep.PromiseDP(points=9, max_iterations=6, at_all_times=False)
-
-
-def random_problem(seed, states=None, actions=None, discount=0.9, tight=0.35):
-    rng = np.random.default_rng(seed)
-    states = states or int(rng.integers(5, 31))
-    actions = actions or int(rng.integers(2, 5))
-    P = np.zeros((states, actions, states))
-    for s in range(states):
-        for a in range(actions):
-            to = rng.choice(states, min(4, states), replace=False)
-            P[s, a, to] = rng.dirichlet(np.ones(to.size))
-    R = rng.random((states, actions))
-    C = np.clip(R + 0.5 * rng.standard_normal(R.shape), 0.0, 1.0)
-    cmdp = ep.CMDP(P, R, C, discount=discount, budget=1e3, reward_max=1.0, cost_max=1.0)
-    if seed % 2:
-        sets = Interval(cmdp, radius=0.125)
-    else:
-        sets = L1Ball(cmdp, radius=0.25)
-    least = ep.fallback(cmdp, sets).cost_to_go[0]
-    greedy = ep.planning.policy_iteration(cmdp).policy(cmdp)
-    most = ep.robust_evaluate(cmdp, greedy, sets).costs_upper[0, 0]
-    return cmdp.replace(budget=least[0] + tight * max(most - least[0], 0.05)), sets
 
 
 def gamble(danger: float) -> ep.CMDP:
@@ -288,39 +268,21 @@ def test_mixtures_are_the_upper_hull_of_the_points() -> None:
 # -- the table -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_robust_plan_breaks_its_word(seed) -> None:
+    assert measure(seed, restarts=2).broken == []
+
+
 @pytest.mark.slow
 def test_fifty_robust_problems() -> None:
-    """Bounds in order, budgets kept, and no stationary policy above Promise-DP's error.
+    """Bounds in order, budgets kept, and no stationary policy above PromiseDP's error.
 
-    benchmarks/robust_gaps.py prints such a table.
+    ``benchmarks/robust_gaps.py`` prints the table, with more restarts.
     """
-    solvers = {
-        "RobustLP": ep.RobustLP(max_iterations=10),
-        "SlackDP": ep.SlackDP(points=33, at_all_times=False),
-        "PromiseDP": ep.PromiseDP(points=21, max_iterations=12, at_all_times=False),
-    }
-    for seed in range(50):
-        small = seed % 5 == 0
-        cmdp, sets = random_problem(seed, states=int(5 + seed % 6) if small else None)
-        answers = {
-            name: ep.solve(cmdp, solver, uncertainty=sets)
-            for name, solver in solvers.items()
-        }
-        upper = min(answer.upper for answer in answers.values())
-        for answer in answers.values():
-            assert answer.policy is not None
-            assert answer.lower <= answer.upper
-            assert answer.lower <= upper + 1e-9
-            bounds = ep.robust_evaluate(cmdp, answer.policy, sets)
-            assert bounds.start_costs_upper[0] <= cmdp.budget[0] + 1e-7
-            assert ep.evaluate(cmdp, answer.policy).start_value >= answer.lower - 1e-6
-        promise = answers["PromiseDP"]
-        assert answers["RobustLP"].lower <= promise.lower + promise.gap
-        if small:
-            judge = Judge(cmdp, sets, "nominal")
-            rng = np.random.default_rng(seed)
-            alpha = np.full(cmdp.n_actions, 0.3)
-            for _ in range(50):
-                other = judge.judge(ep.Policy(rng.dirichlet(alpha, cmdp.n_states)))
-                if judge.keeps(other):
-                    assert other.lower <= promise.lower + promise.gap
+    rows = [measure(seed, restarts=2) for seed in range(50)]
+    assert [(row.seed, row.broken) for row in rows if row.broken] == []
+    assert sum(not np.isnan(row.stationary) for row in rows) >= 10
+    # PromiseDP is the reference: nearer to the bound than any other, taken together
+    gaps = {name: np.median([row.gap(name) for row in rows]) for name in ROBUST}
+    assert min(gaps, key=gaps.get) == "PromiseDP"
+    assert gaps["PromiseDP"] < 0.04

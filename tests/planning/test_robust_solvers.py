@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks import finite_kernels
+from benchmarks.finite_kernels import problem
 
 import escapade as ep
 from escapade.planning.robust_certificate import Judge
@@ -228,34 +230,8 @@ def test_settings_that_make_no_sense_are_refused(build, message) -> None:
         build()
 
 
-def family_of(seed, states=4, actions=2, models=2, discount=0.9):
-    """A finite robust constrained problem: one kernel throughout, opposed costs."""
-    rng = np.random.default_rng(seed)
-    P = rng.dirichlet(np.full(states, 0.3), (models, states, actions))
-    start = rng.dirichlet(np.full(states, 0.5))
-    c0 = (rng.random((states, actions)) < 0.5).astype(float)
-    worlds = [
-        ep.CMDP(
-            p,
-            1.0 - c0,
-            1.0 - c0,
-            discount=discount,
-            budget=1.0,
-            start=start,
-            reward_max=1.0,
-            cost_max=1.0,
-        )
-        for p in P
-    ]
-    greedy = [
-        ep.planning.policy_iteration(world, -cost).policy(world)
-        for world in worlds
-        for cost in (world.cost[0], 1.0 - world.cost[0])
-    ]
-    mixed = ep.Policy(np.mean([policy.probabilities for policy in greedy], axis=0))
-    most = max(float(ep.evaluate(world, mixed).start_costs[0]) for world in worlds)
-    cmdp = worlds[0].replace(budget=1.05 * most)
-    return cmdp, Models(cmdp, worlds, throughout=True)
+def family_of(seed):
+    return problem(seed, states=4, actions=2, kernels=2, discount=0.9)
 
 
 def test_one_model_throughout_is_planned_for_model_by_model() -> None:
@@ -288,14 +264,11 @@ def test_a_family_that_cannot_keep_the_budget_is_infeasible() -> None:
 def test_the_published_finite_problems_are_solved_to_their_bounds() -> None:
     """15 states, 5 actions, 5 kernels, γ = .99; the published method is a local search.
 
-    The cost in the objective is 1 − reward; every answer meets its own upper bound.
+    ``benchmarks/finite_kernels.py`` prints the table for twenty of them.
     """
-    ratios = []
-    for seed in range(4):
-        cmdp, family = family_of(seed, states=15, actions=5, models=5, discount=0.99)
-        answer = ep.solve(cmdp, ep.RobustLP(), uncertainty=family, objective="worst")
-        assert answer.policy is not None
-        assert answer.gap <= 1e-3 * answer.upper
-        uniform = ep.robust_evaluate(cmdp, ep.Policy.uniform(cmdp), family)
-        ratios.append((100 - answer.value) / (100 - uniform.start_value_lower))
-    assert np.mean(ratios) < 1.0
+    rows = [finite_kernels.measure(seed) for seed in range(4)]
+    rows.append(finite_kernels.measure(0, greedy="cost-1"))
+    for row in rows:
+        assert row.broken == ()
+        assert row.upper - row.lower <= 1e-3 * row.upper
+    assert np.mean([row.ratio for row in rows[:4]]) < 0.9
