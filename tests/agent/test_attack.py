@@ -34,9 +34,9 @@ from escapade.kernels.ledger import (
     Ledger,
     Pending,
     Plan,
-    _note_pair,
     choose_rules,
     decide,
+    note_pair,
     settle,
 )
 from escapade.knowledge.belief import Belief
@@ -183,7 +183,7 @@ def supremum(
                 if reason != AS_PLANNED:  # refused, and the fallback is played
                     chance = 1.0 - float(draw)
                 elif fault == SAMPLED:
-                    _note_pair(ledger, pair, pending)
+                    note_pair(ledger, pair, pending)
                     choose_rules(ledger, b, pending)
                 for c in range(len(ledger.channels)):
                     if least and pending.rule[c] > 2 - least:
