@@ -8,7 +8,7 @@ from tests.simulation.worlds import LIVES, told, two_budgets, workshop
 
 from escapade.agent import E4, E4Settings
 from escapade.agent.exploration import find_frontier
-from escapade.agent.refinement import further_goals
+from escapade.agent.refinement import further_goals, worth_refining
 from escapade.environments import wall_cycle
 from escapade.errors import InvalidInputError
 from escapade.knowledge import Knowledge
@@ -191,17 +191,29 @@ def test_refinement_asks_for_visits_that_the_optimist_would_make_and_pays_for_th
 
 
 def test_without_refinement_only_the_quota_is_met():
-    build, _, _ = LIVES["walls"]
+    build, _, _ = LIVES["loop"]
     world = build()
-    elsewhere = []
+    rare = []
     for refine in (True, False):
-        agent = E4(world.knowledge, E4Settings(known_after=3, refine=refine))
-        simulate(agent, world.make_env(), 1_500)
-        assert (agent.planning.refine is None) != refine
+        agent = E4(world.knowledge, E4Settings(known_after=3, refine=refine, epsilon=4))
+        simulate(agent, world.make_env(), 1_000)
+        assert (agent.planning.refine is not None) == refine
         earning = agent.planning.earning(agent.belief, agent.safety, agent.planned)
-        visits = agent.belief.evidence.pair_visits[15:]  # the first row is in the log
-        elsewhere.append(int(visits[earning.weights[15:] == 0.0].sum()))
-    assert elsewhere[0] > elsewhere[1]
+        assert earning.weights.max() <= 1.0
+        rare.append(int(agent.belief.evidence.pair_visits.min()))
+    assert rare[0] > rare[1] == 3
+
+
+def test_nothing_is_refined_before_it_can_help():
+    """As long as the earning policy's own width is most of the gap, it earns."""
+    build, chosen, _ = LIVES["walls"]
+    world = build()
+    agent = E4(world.knowledge, E4Settings(**chosen))
+    simulate(agent, world.make_env(), 2_000)
+    found = agent.certificate()
+    assert found.gap - (found.value_upper - found.value_lower) < 0.25 * found.gap
+    assert not worth_refining(found, epsilon=100.0)
+    assert agent.planning.refine is None
 
 
 # -- when to plan again ----------------------------------------------------------------

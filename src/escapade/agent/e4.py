@@ -23,7 +23,7 @@ from escapade.agent.certificate import Certificate, certify
 from escapade.agent.paper.planning import PaperPlanning
 from escapade.agent.phases import REASONS, Phase
 from escapade.agent.planning import Planned, Planning
-from escapade.agent.refinement import further_goals
+from escapade.agent.refinement import further_goals, worth_refining
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.errors import AssumptionError, refusal
@@ -323,6 +323,8 @@ class E4:
         self.gap = found.gap if found.safe else None
         self.planning.certified = self.certified
         if self.certified or not self.planning.refines:
+            return
+        if not worth_refining(found, self.settings.epsilon):
             return
         earning = self.planning.earning(self.belief, self.safety, self.planned)
         self.planning.refine = further_goals(

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from escapade.agent.safety import Safety
-from escapade.kernels.earning import earn
+from escapade.kernels.earning import earn, level_at
 from escapade.kernels.ledger import Ledger
 from escapade.knowledge.belief import Belief
 from escapade.model.cmdp import CMDP
@@ -33,7 +33,7 @@ from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Earner", "Earning"]
 
-_LEVELS = 40
+_LEVELS = 50
 _MOST_NODES = 400_000
 _PRECISION = 0.01
 _ROUNDS = 60
@@ -44,7 +44,7 @@ _ENOUGH = 5
 _DOUBT = 0.5
 """What a cost that varies is thought to add, as a share of its bound, to one sample."""
 
-_PATIENCE = 0.8
+_PATIENCE = 0.6
 """How much slower rewards lose weight here than they do by the discount.
 
 A promise that is not used grows as fast as rewards lose weight, so when to use it makes
@@ -168,7 +168,6 @@ class Earner:
         pairs = np.zeros(shape, dtype=np.int64)
         pairs[:] = ledger.fallback[:, np.newaxis]
         cost, steady = _foreseen(belief)
-        step = float(ledger.cap[0]) / (_LEVELS - 1)
         earn(
             ledger,
             reserve,
@@ -180,7 +179,6 @@ class Earner:
             cost,
             steady,
             1.0 - _PATIENCE * (1.0 - model.discount),
-            step,
             _PRECISION * model.reward_max,
             _ROUNDS,
             _BETWEEN,
@@ -188,7 +186,8 @@ class Earner:
             np.zeros(shape),
             pairs,
         )
-        levels = np.asarray(step * np.arange(_LEVELS), dtype=np.float64)
+        cap = float(ledger.cap[0])
+        levels = np.array([level_at(g, _LEVELS, cap) for g in range(_LEVELS)])
         return levels, pairs
 
 

@@ -6,12 +6,19 @@ adds to it by how wide the bounds there are, times how often it goes there.  The
 policy's own pairs are visited anyhow; of the others, those that add most are given a
 further goal, as long as they can be played within the promise, and only so many visits
 that life goes on meanwhile.
+
+Visits elsewhere cost rewards, so they are asked for only when they can help.  As long
+as most of the gap is the width of the earning policy itself, nothing narrows it as fast
+as earning does.  And widths shrink as one over the root of the visits: where that of
+the earning policy is still several ε, the gap cannot be closed before a life many times
+as long as the one so far, whatever is done elsewhere.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from escapade.agent.certificate import Certificate
 from escapade.knowledge.belief import Belief
 from escapade.model.cmdp import CMDP
 from escapade.model.evaluation import occupancy
@@ -19,13 +26,25 @@ from escapade.model.policy import Policy
 from escapade.planning.optimistic import Optimism
 from escapade.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["further_goals"]
+__all__ = ["further_goals", "worth_refining"]
 
 _SHARE = 0.05
 """Of all decisions so far, how many visits may be asked for at a time."""
 
 _GROWTH = 0.25
 """By how much the visits of a pair are to grow."""
+
+_IN_SIGHT = 4.0
+"""Up to so many ε, the earning policy's width may be narrowed to ε in time."""
+
+_ELSEWHERE = 0.25
+"""Share of the gap that has to be owed to other policies than the earning one."""
+
+
+def worth_refining(found: Certificate, epsilon: float) -> bool:
+    """Tell whether visits that the earning policy does not make would help."""
+    own = found.value_upper - found.value_lower
+    return own <= _IN_SIGHT * epsilon and found.gap - own >= _ELSEWHERE * found.gap
 
 
 def further_goals(

@@ -6,25 +6,43 @@ rule that holds there.  Costs that vary are taken to be all or nothing: the law 
 largest spread, since near the cap good luck is lost on the promise and bad luck is not.
 Values between levels are interpolated, and a level stands for every promise from itself
 up to the next.
+
+Levels lie densely below the cap, ever more sparsely away from it: their distance grows
+by a constant factor.  A promise that is used as it grows stays near the cap, and there
+it matters most when to use it: above the cap it grows no more, and the less of it is
+held the less it grows.
 """
 
 from __future__ import annotations
+
+import math
 
 from escapade.kernels.compilation import compiled
 from escapade.kernels.ledger import Ledger, affordable
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
-__all__ = ["earn"]
+__all__ = ["earn", "level_at"]
+
+_DENSE = 0.02
+"""Share of the cap within which levels lie about evenly below it."""
 
 
 @compiled
-def _at(place: float, row: FloatArray) -> float:
-    """``row``: ``[G]``, values at the levels; the value at ``place`` between them."""
-    last = row.size - 1
-    low = int(min(max(place, 0.0), last - 1.0))
-    part = min(max(place - low, 0.0), 1.0)
-    value: float = (1.0 - part) * row[low] + part * row[low + 1]
-    return value
+def level_at(g: int, n_levels: int, cap: float) -> float:
+    """Return the promise at level ``g``."""
+    reach = math.log1p(1.0 / _DENSE) * (1.0 - g / (n_levels - 1))
+    level: float = cap * (1.0 - _DENSE * math.expm1(reach))
+    return max(level, 0.0)
+
+
+@compiled
+def _place(promise: float, n_levels: int, cap: float) -> tuple[int, float]:
+    """Return the level at or below a promise, and the share of the way to the next."""
+    below = max(1.0 - promise / cap, 0.0) if cap > 0.0 else 0.0
+    reach = math.log1p(below / _DENSE) / math.log1p(1.0 / _DENSE)
+    place = (n_levels - 1) * (1.0 - reach)
+    low = int(min(max(place, 0.0), n_levels - 2.0))
+    return low, min(max(place - low, 0.0), 1.0)
 
 
 @compiled
@@ -36,28 +54,33 @@ def _continue(
     pair: int,
     promise: float,
     cost: float,
-    level_step: float,
     value: FloatArray,
 ) -> float:
     """Return what follows ``pair`` if it costs ``cost``, on average over successors."""
-    carried = promise < ledger.cost_max[0] + ledger.reach[0, pair]
-    shared = promise - cost
-    if carried:
-        if promise < ledger.cost_max[0] + ledger.ahead[0, pair]:
-            shared = promise - ledger.q[0, pair]
-        else:
-            shared -= ledger.ahead[0, pair]
+    cap = ledger.cap[0]
+    n_levels = value.shape[1]
     total = 0.0
+    if promise >= ledger.cost_max[0] + ledger.reach[0, pair]:
+        # pathwise: the next promise is the same wherever the step leads
+        after = min((promise - cost) / ledger.gamma, cap)
+        low, part = _place(after, n_levels, cap)
+        for entry in range(row_ptr[pair], row_ptr[pair + 1]):
+            row = value[successor[entry]]
+            between = (1.0 - part) * row[low] + part * row[low + 1]
+            total += probability[entry] * between
+        return total
+    shared = promise - ledger.q[0, pair]
+    if promise >= ledger.cost_max[0] + ledger.ahead[0, pair]:
+        shared = promise - cost - ledger.ahead[0, pair]
     for entry in range(row_ptr[pair], row_ptr[pair + 1]):
         if probability[entry] == 0.0:
             continue
         s = successor[entry]
         w = ledger.w[0, s]
-        after = shared / ledger.gamma
-        if carried:
-            after += w
-        after = min(max(after, w), ledger.cap[0])
-        total += probability[entry] * _at(after / level_step, value[s])
+        after = min(max(w + shared / ledger.gamma, w), cap)
+        low, part = _place(after, n_levels, cap)
+        between = (1.0 - part) * value[s, low] + part * value[s, low + 1]
+        total += probability[entry] * between
     return total
 
 
@@ -71,7 +94,6 @@ def _worth(
     cost: FloatArray,
     exact: BoolArray,
     gamma: float,
-    level_step: float,
     pair: int,
     promise: float,
     value: FloatArray,
@@ -89,7 +111,6 @@ def _worth(
         pair,
         promise,
         paid,
-        level_step,
         value,
     )
     if share > 0.0:
@@ -101,7 +122,6 @@ def _worth(
             pair,
             promise,
             most,
-            level_step,
             value,
         )
     worth: float = reward[pair] + gamma * follows
@@ -120,7 +140,6 @@ def earn(
     cost: FloatArray,
     exact: BoolArray,
     gamma: float,
-    level_step: float,
     tolerance: float,
     rounds: int,
     between: int,
@@ -131,8 +150,8 @@ def earn(
     """Improve ``value`` ``[S, G]`` in place until all entries change alike.
 
     ``reward``, ``cost``: ``[pairs]``, means; ``exact``: ``[pairs]``, whether a cost is
-    always its mean; level ``g`` is a promise of ``g · level_step``; ``best``:
-    ``[S, G]``, the pair to take; ``gamma`` discounts rewards here.  One budget only.
+    always its mean; ``best``: ``[S, G]``, the pair to take at each of the levels;
+    ``gamma`` discounts rewards here.  One budget only.
 
     A round chooses pairs anew; ``between`` two of them the choice is held.  What all
     entries change by is added at once, with all that would follow from it: that is
@@ -149,8 +168,8 @@ def earn(
             if w > ledger.cap[0]:
                 continue
             for g in range(n_levels):
-                b = max(g * level_step, w)
-                if (g + 1) * level_step <= w:
+                b = max(level_at(g, n_levels, ledger.cap[0]), w)
+                if g + 1 < n_levels and level_at(g + 1, n_levels, ledger.cap[0]) <= w:
                     continue
                 found = -1e300
                 if choosing:
@@ -169,7 +188,6 @@ def earn(
                             cost,
                             exact,
                             gamma,
-                            level_step,
                             pair,
                             b,
                             value,
@@ -187,7 +205,6 @@ def earn(
                         cost,
                         exact,
                         gamma,
-                        level_step,
                         best[s, g],
                         b,
                         value,
