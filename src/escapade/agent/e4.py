@@ -13,13 +13,15 @@ promises what that costs at worst, as far as it can still tell.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from os import PathLike
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from escapade.agent.certificate import Certificate, certify
+from escapade.agent.decision import Decision, Told
+from escapade.agent.late import LateCosts
 from escapade.agent.paper.planning import PaperPlanning
 from escapade.agent.phases import REASONS, Phase
 from escapade.agent.planning import Planned, Planning
@@ -27,45 +29,27 @@ from escapade.agent.refinement import further_goals, worth_refining
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.errors import AssumptionError, refusal
+from escapade.kernels.evidence import find_entry
 from escapade.kernels.ledger import Pending
+from escapade.kernels.lifetime import strays
 from escapade.kernels.paper import CORRECTED, Course, begin, choose, settle_step
 from escapade.knowledge.birth import at_birth
 from escapade.knowledge.knowledge import Knowledge
-from escapade.knowledge.observations import read_cost, read_reward, read_state
+from escapade.knowledge.observations import (
+    Surely,
+    read_cost,
+    read_reward,
+    read_state,
+)
+from escapade.model.arguments import read_budget
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = ["E4", "Decision"]
 
+_DOWN = 1.0 - 2.0**-52
+
 _LOOK_AGAIN = 1.25
 """By how much a life must have grown before what takes long is looked at again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What to do, and what it rests on.
-
-    Attributes
-    ----------
-    id
-        Number of the decision, from 0.
-    state, action
-        Where it was made, and what it is.
-    phase, reason
-        What the agent is doing, and why, in words.
-    promise
-        ``(K,)``; what the expected discounted cost from now on stays within.
-    reserved
-        ``(K,)``; how much of that the fallback needs from here.
-    """
-
-    id: int
-    state: int
-    action: int
-    phase: Phase
-    reason: str
-    promise: tuple[float, ...]
-    reserved: tuple[float, ...]
-    reason_code: int = 0
 
 
 class E4:
@@ -80,6 +64,8 @@ class E4:
 
     Attributes
     ----------
+    knowledge, born_with
+        What it was told, with the present budget and with that at birth.
     cap
         ``(K,)``; the most that is ever promised: the budget, less the margin that pays
         for what is only known with confidence.
@@ -108,11 +94,13 @@ class E4:
         if not isinstance(knowledge, Knowledge):
             raise refusal("knowledge", "a Knowledge", type(knowledge).__name__)
         self.knowledge = knowledge
+        self.born_with = knowledge
         self.settings = settings or E4Settings()
         self.cap: FloatArray
         self.belief, self.cap = at_birth(
             knowledge, delta=self.settings.delta, margin=self.settings.margin
         )
+        self._kept = knowledge.budget - self.cap
         self.safety = Safety(self.belief, self.cap, precision=1e-9)
         self._check_start()
         self.promise: FloatArray = np.array(self.cap)
@@ -142,8 +130,10 @@ class E4:
         self._look_at = 0
         self._renew_at = 0
         self.state: int | None = None
+        self.surely = Surely(knowledge)
+        self.late = LateCosts(knowledge.discount)
         self._open: tuple[Decision, int] | None = None
-        self._last: tuple[int, float, tuple[float, ...] | None, int] | None = None
+        self._last: Told | None = None
 
     def _check_start(self) -> None:
         start = np.flatnonzero(self.knowledge.start)
@@ -235,24 +225,107 @@ class E4:
             In ``[0, reward_max]``.
         cost
             One number for each channel, or ``None`` if it is not known: then
-            ``cost_max`` is charged, and nothing is learned from it.
+            ``cost_max`` is charged, and nothing is learned from it, unless
+            :meth:`tell_cost` brings it later.  Whether a cost is missing must not
+            depend on what it is; if it may, tell ``cost_max`` instead.
         next_state
             Where the step led.
+
+        Raises
+        ------
+        AssumptionError
+            If a number is outside the bounds that were told at birth.  Nothing is
+            changed then, and the decision stays open.
         """
         after = read_state(self.knowledge, "next_state", next_state)
         earned = read_reward(self.knowledge, reward)
         paid = None if cost is None else read_cost(self.knowledge, cost)
         told = (decision.id, earned, None if paid is None else tuple(paid), after)
-        if self._open is None or decision.id != self._open[0].id:
-            if told == self._last:
-                return
-            expected = "no decision" if self._open is None else self._open[0].id
-            raise refusal("decision", f"{expected}, which is open", decision.id)
-        pair = self._open[1]
-        charged = paid if paid is not None else np.array(self.knowledge.cost_max)
-        counted = self.belief.evidence.record(pair, after, earned, paid)
+        pair = self._opened(decision, told)
+        if pair < 0:
+            return
+        counted = self._within_reach(decision.state, after)
+        counted = counted and self.belief.evidence.record(pair, after, earned, paid)
         if counted:
             self.changed[pair] = True
+        self._close(told, pair, paid, counted=counted)
+
+    def forget(self, decision: Decision, *, next_state: SupportsIndex) -> None:
+        """Say that what came of a decision was lost, but for where it led.
+
+        As after a crash: ``cost_max`` is charged, and nothing is learned.  Whether an
+        outcome gets lost must not depend on what it was; if it may, tell what is known
+        (:meth:`tell`), with ``cost_max`` for the cost.  Forgetting the same decision
+        twice does nothing the second time; its cost may still be told late.
+
+        Parameters
+        ----------
+        decision
+            As :meth:`ask` returned it, or :attr:`open_decision`.
+        next_state
+            Where the plant is now, one step later.
+        """
+        after = read_state(self.knowledge, "next_state", next_state)
+        told = (decision.id, None, None, after)
+        pair = self._opened(decision, told)
+        if pair < 0:
+            return
+        evidence = self.belief.evidence
+        entry = find_entry(evidence.row_ptr, evidence.successor, pair, after)
+        counted = entry >= 0 and self._within_reach(decision.state, after)
+        self._close(told, pair, None, counted=counted)
+
+    def tell_cost(self, decision: Decision | int, cost: ArrayLike) -> None:
+        """Bring the cost of a decision that was told without it, or forgotten.
+
+        It is learned from.  As much is given back of what had been charged as the rule
+        that was chosen at the decision allows, had it known the cost at once; where
+        that rule was "in expectation", or the promise has met its cap since, that is
+        nothing (see :mod:`escapade.agent.late`).
+
+        Parameters
+        ----------
+        decision
+            As :meth:`ask` returned it, or its number.
+        cost
+            One number for each channel.
+        """
+        paid = read_cost(self.knowledge, cost)
+        number = decision.id if isinstance(decision, Decision) else decision
+        if number not in self.late:
+            raise refusal("decision", "one whose cost is awaited", number)
+        pair, raised = self.late.settle(
+            number, self.knowledge.cost_max - paid, self.promise
+        )
+        np.minimum(raised * _DOWN, self.cap, out=raised)
+        np.maximum(self.promise, raised, out=self.promise)
+        self.belief.evidence.record_cost(pair, paid)
+        self.changed[pair] = True
+        wrong = self.surely.contradicted(pair, None, paid)
+        if wrong:
+            self.break_down(wrong)
+
+    def _opened(self, decision: Decision, told: Told) -> int:
+        """Return the pair of the open decision; −1 if this was told before."""
+        if self._open is None or decision.id != self._open[0].id:
+            if told == self._last:
+                return -1
+            expected = "no decision" if self._open is None else self._open[0].id
+            raise refusal("decision", f"{expected}, which is open", decision.id)
+        return self._open[1]
+
+    def _within_reach(self, state: int, after: int) -> bool:
+        """Tell whether a step kept among the promisable states, if it began there."""
+        planned = self.planned
+        return not strays(planned.ledger, planned.rules, state, after)
+
+    def _close(
+        self, told: Told, pair: int, paid: FloatArray | None, *, counted: bool
+    ) -> None:
+        """Settle the promise, and close the open decision."""
+        _, earned, _, after = told
+        assert self._open is not None
+        if counted:
             self.wish[0] += settle_step(
                 self.planned.ledger,
                 self.planned.plan,
@@ -261,20 +334,37 @@ class E4:
                 self.pending,
                 self.course,
                 self.promise,
-                earned,
-                charged,
+                0.0 if earned is None else earned,
+                self.knowledge.cost_max if paid is None else paid,
                 pair,
-                decision.state,
+                self._open[0].state,
                 after,
             )
         self._open, self._last = None, told
-        self.finish_step(pair, after, counted=counted)
+        rule = self.pending.rule
+        self.finish_step(pair, after, counted=counted, reward=earned, cost=paid)
+        if counted and paid is None:
+            self.late.expect(told[0], pair, rule, self.promise, self.cap)
+            if self.breaks:
+                self.late.give_up()
 
-    def finish_step(self, pair: int, next_state: int, *, counted: bool) -> None:
+    def finish_step(
+        self,
+        pair: int,
+        next_state: int,
+        *,
+        counted: bool,
+        reward: float | None,
+        cost: FloatArray | None,
+    ) -> None:
         """Close a step whose outcome was counted, or could not be; plan if need be."""
         self.state = next_state
         self.decisions += 1
-        if not counted:
+        self.late.carry_on(self.decisions, self.promise, self.cap)
+        wrong = self.surely.contradicted(pair, reward, cost) if counted else ""
+        if wrong:
+            self.break_down(wrong)
+        elif not counted:
             layout = self.knowledge.pairs
             self.break_down(
                 f"successor: expected one that is possible after state "
@@ -286,6 +376,8 @@ class E4:
 
     def replan(self) -> None:
         """Bring belief, fallback and plan up to date with what was seen."""
+        if self.breaks:
+            return
         changed = np.flatnonzero(self.changed)
         self.changed[:] = False
         self.wish[0] = 0.0
@@ -341,11 +433,62 @@ class E4:
     def break_down(self, what: str) -> None:
         """Note that an assumption broke, and keep to the fallback from now on."""
         self.breaks.append(f"decision {self.decisions - 1}: {what}")
+        self.late.give_up()
         self.planned = self.planning.nothing_but_fallback(self.planned)
         if self.state is not None:
             self.promise[:] = np.maximum(
                 np.minimum(self.promise, self.cap), self.safety.w[:, self.state]
             )
+
+    def change_budget(self, budget: ArrayLike) -> None:
+        """Live within another budget from now on, if the promise can follow.
+
+        A larger budget lets the promise grow, step by step; what was promised before
+        is kept as well.  A smaller one cuts the promise to it at once, and is taken
+        only if the fallback from here costs no more at worst, by way of states of
+        which that is true.  What pays for ``delta`` stays as it was at birth, in
+        absolute terms.
+
+        Parameters
+        ----------
+        budget
+            One number, or one for each channel.
+
+        Raises
+        ------
+        InvalidInputError
+            If the promise cannot follow; the message says why, and nothing is changed.
+        """
+        size = self.knowledge.n_costs
+        wanted = read_budget(budget, size)
+        if self._open is not None:
+            raise refusal(
+                "budget", "what came of the last decision first", self._open[0].id
+            )
+        if isinstance(self.planning, PaperPlanning):
+            raise refusal("budget", "the mode 'ledger'", "paper")
+        if self.breaks:
+            raise refusal("budget", "a life without breaks", self.breaks[-1])
+        cap = wanted - self._kept
+        here = [self.state] if self.state is not None else []
+        states = np.array(here or np.flatnonzero(self.knowledge.start))
+        promise = np.minimum(self.promise, cap) if here else cap
+        why = (
+            "what pays for delta is more than that"
+            if (cap < 0.0).any()
+            else self.safety.change_cap(self.belief, cap, states, promise)
+        )
+        if why:
+            raise refusal("budget", "one that the promise can follow", f"that {why}")
+        self.cap = cap
+        self.promise[:] = promise
+        self._live_with(wanted)
+        self._renew_at = 0
+        self.planned = self.planning.plan(self.belief, self.safety, self.state)
+
+    def _live_with(self, budget: FloatArray) -> None:
+        """Put another budget into what is known; all else stays as it was."""
+        self.knowledge = self.belief.knowledge = self.knowledge.with_budget(budget)
 
     def certificate(self) -> Certificate:
         """Return what is certain about the earning policy from the present state.
@@ -401,6 +544,8 @@ class E4:
             "state": self.state,
             "open": opened,
             "last": self._last,
+            "late": self.late.state(),
+            "budget": self.knowledge.budget.tolist(),
         }
 
     def restore_journal(self, journal: Mapping[str, Any]) -> None:
@@ -426,6 +571,17 @@ class E4:
         if last is not None:
             paid = None if last[2] is None else tuple(last[2])
             self._last = (last[0], last[1], paid, last[3])
+        self.late.restore(journal["late"])
+        budget = np.array(journal["budget"], dtype=np.float64)
+        if not np.array_equal(budget, self.knowledge.budget):
+            self.cap = budget - self._kept
+            self.safety.cap = self.cap
+            self._live_with(budget)
+
+    @property
+    def open_decision(self) -> Decision | None:
+        """The decision whose outcome has not been told, if there is one."""
+        return None if self._open is None else self._open[0]
 
     @property
     def open_pair(self) -> int:

@@ -37,7 +37,7 @@ _OWN = ("promise", "memory", "changed", "wish")
 
 def save_agent(agent: E4, path: str | PathLike[str]) -> None:
     """Write an agent to ``path`` in one atomic step."""
-    told, known = pack_knowledge(agent.knowledge)
+    told, known = pack_knowledge(agent.born_with)
     arrays = {f"knowledge.{name}": array for name, array in known.items()}
     for name, array in agent.belief.state().items():
         arrays[f"belief.{name}"] = array
@@ -79,9 +79,9 @@ def load_agent(path: str | PathLike[str]) -> E4:
             value[:] = arrays[f"pending.{name}"]
         for name, value in agent.course._asdict().items():
             value[:] = arrays[f"course.{name}"]
+        agent.restore_journal(content)
         agent.planned = _unpack_planned(agent, arrays)
         agent.rng.bit_generator.state = content["generator"]
-        agent.restore_journal(content)
     except (EscapadeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise InvalidFileError(
             f"path: expected a valid agent in {path}, found {first_line(error)}"

@@ -135,6 +135,39 @@ class Safety:
             self._adopt(found, belief)
         self.refresh(belief)
 
+    def change_cap(
+        self, belief: Belief, cap: FloatArray, states: IntArray, promise: FloatArray
+    ) -> str:
+        """Hold ``w`` within another cap; say why not if the promise cannot follow.
+
+        ``promise`` holds in ``states``, where life is or begins; it is kept.  Nothing
+        is changed where it cannot be.
+        """
+        before = self.cap
+        self.cap = cap
+        covered = np.isfinite(self.w).all(axis=0)
+        if (self.w[:, covered] <= cap[:, np.newaxis]).all():
+            self.refresh(belief)
+            return ""
+        found = self._found(belief)
+        w, _ = self._rounded_up(found, belief)
+        for state in states:
+            if not found.promisable[state]:
+                self.cap = before
+                return found.why(int(state))
+            over = w[:, state] > promise
+            if over.any():
+                self.cap = before
+                k = int(np.argmax(over))
+                return (
+                    f"from state {state} at least {w[k, state]:.6g} would have to be "
+                    f"promised, and {promise[k]:.6g} is"
+                    + (f" in channel {k}" if len(w) > 1 else "")
+                )
+        self._adopt(found, belief)
+        self.refresh(belief)
+        return ""
+
     def _exceeded(self, found: Fallback, w: FloatArray) -> bool:
         """Tell whether a fallback covers more, or as much at less cost on the whole."""
         more = int(found.promisable.sum()) - int(self.promisable.sum())

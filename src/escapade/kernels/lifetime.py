@@ -15,7 +15,7 @@ import numpy as np
 from escapade.kernels.compilation import compiled, uncounted
 from escapade.kernels.evidence import record
 from escapade.kernels.ledger import Ledger, Pending, Plan
-from escapade.kernels.paper import Course, Rules, choose, settle_step
+from escapade.kernels.paper import CORRECTED, Course, Rules, choose, settle_step
 from escapade.kernels.sampling import draw
 from escapade.typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 
@@ -23,13 +23,16 @@ __all__ = [
     "ALL_STEPS",
     "IMPOSSIBLE",
     "PLAN_AGAIN",
+    "SURPRISING",
     "Counts",
     "Record",
     "World",
     "live",
+    "strays",
+    "surprising",
 ]
 
-ALL_STEPS, PLAN_AGAIN, IMPOSSIBLE = range(3)
+ALL_STEPS, PLAN_AGAIN, IMPOSSIBLE, SURPRISING = range(4)
 """Why the loop stopped."""
 
 DETERMINISTIC, BERNOULLI, UNIFORM = range(3)
@@ -61,7 +64,8 @@ class Counts(NamedTuple):
 
     Shapes as in :func:`escapade.kernels.evidence.record`; ``changed`` is ``[pairs]``,
     which pairs were visited since the last plan; ``wish`` is ``[1]``, and at 1 another
-    plan is made.
+    plan is made.  What single samples may surely be is between ``least_reward`` and
+    ``most_reward``, ``[pairs]``, and ``least_cost`` and ``most_cost``, ``[K, pairs]``.
     """
 
     row_ptr: IntArray
@@ -74,6 +78,10 @@ class Counts(NamedTuple):
     cost_square: FloatArray
     changed: BoolArray
     wish: FloatArray
+    least_reward: FloatArray
+    most_reward: FloatArray
+    least_cost: FloatArray
+    most_cost: FloatArray
 
 
 class Record(NamedTuple):
@@ -99,6 +107,24 @@ def _sample(law: int, mean: float, maximum: float, rng: Any) -> float:
         return maximum if u * maximum < mean else 0.0
     half_width = min(mean, maximum - mean)
     return min(max(mean + half_width * (2.0 * u - 1.0), 0.0), maximum)
+
+
+@uncounted
+def surprising(counts: Counts, pair: int, reward: float, cost: FloatArray) -> bool:
+    """``cost``: ``[K]``; whether a sample is ruled out by what was told at birth."""
+    fits = counts.least_reward[pair] <= reward <= counts.most_reward[pair]
+    for k in range(cost.size):
+        low, high = counts.least_cost[k, pair], counts.most_cost[k, pair]
+        fits = fits and low <= cost[k] <= high
+    return not fits
+
+
+@uncounted
+def strays(ledger: Ledger, rules: Rules, state: int, next_state: int) -> bool:
+    """Tell whether a step left the promisable states, which the ledger rules out."""
+    if rules.test != CORRECTED:
+        return False
+    return bool(ledger.w[0, state] < np.inf and ledger.w[0, next_state] == np.inf)
 
 
 @uncounted
@@ -153,6 +179,8 @@ def _live(
             trace.costs[t, k] = cost[k]
         trace.rewards[t] = reward
         trace.states[t + 1] = next_state
+        if strays(ledger, rules, state, next_state):
+            return t, IMPOSSIBLE
         counted = record(
             counts.row_ptr,
             counts.successor,
@@ -185,6 +213,8 @@ def _live(
             state,
             next_state,
         )
+        if surprising(counts, pair, reward, cost):
+            return t + 1, SURPRISING
         if counts.wish[0] >= 1.0:
             return t + 1, PLAN_AGAIN
     return last, ALL_STEPS
@@ -210,8 +240,9 @@ def live(
     """Live steps ``first`` to ``last`` of ``trace``; where it stopped, and why.
 
     ``trace.states[first]`` is where the loop begins.  Stopping to plan again comes
-    after the step that calls for it; an impossible successor is not counted, and its
-    step not taken to be over.
+    after the step that calls for it, and so does stopping at a sample that surely
+    contradicts what was told at birth; an impossible successor, or one that leaves the
+    promisable states, is not counted, and its step not taken to be over.
     """
     return _live(
         ledger,

@@ -15,13 +15,22 @@ import numpy as np
 from escapade.kernels.compilation import compiled, uncounted
 from escapade.kernels.evidence import record
 from escapade.kernels.ledger import Ledger, Pending, Plan
-from escapade.kernels.lifetime import ALL_STEPS, IMPOSSIBLE, PLAN_AGAIN, Counts, Record
+from escapade.kernels.lifetime import (
+    ALL_STEPS,
+    IMPOSSIBLE,
+    PLAN_AGAIN,
+    SURPRISING,
+    Counts,
+    Record,
+    strays,
+    surprising,
+)
 from escapade.kernels.paper import Course, Rules, choose, settle_step
 from escapade.typing import FloatArray, IntArray
 
 __all__ = ["DIFFERS", "live_again"]
 
-DIFFERS = 3
+DIFFERS = 4
 """Why the loop stopped, beside the reasons of a lifetime."""
 
 
@@ -68,6 +77,8 @@ def _live_again(
             cost[k] = seen.costs[t, k]
         if not same:
             return t, DIFFERS
+        if strays(ledger, rules, state, next_state):
+            return t, IMPOSSIBLE
         counted = record(
             counts.row_ptr,
             counts.successor,
@@ -100,6 +111,8 @@ def _live_again(
             state,
             next_state,
         )
+        if surprising(counts, pair, seen.rewards[t], cost):
+            return t + 1, SURPRISING
         if counts.wish[0] >= 1.0:
             return t + 1, PLAN_AGAIN
     return last, ALL_STEPS

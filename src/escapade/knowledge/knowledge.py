@@ -18,6 +18,7 @@ The true model is not among them, and cannot be.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from os import PathLike
 from typing import Any
 
@@ -51,7 +52,7 @@ from escapade.model.arguments import (
     read_start,
 )
 from escapade.model.layout import Pairs
-from escapade.typing import ArrayLike, BoolArray, IntArray
+from escapade.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from escapade.uncertainty.base import UncertaintySet
 from escapade.uncertainty.rows import frozen
 
@@ -248,6 +249,13 @@ class Knowledge:
         if unknown:
             raise refusal("replace", f"names among {sorted(self._given)}", unknown[0])
         return Knowledge(**{**self._given, **changes})
+
+    def with_budget(self, budget: FloatArray) -> Knowledge:
+        """Return the same with other budgets, ``(K,)``, and nothing read anew."""
+        other = copy(self)
+        other.budget = frozen(np.array(budget))
+        other._given = {**self._given, "budget": other.budget}
+        return other
 
     # -- files -------------------------------------------------------------------------
 

@@ -9,9 +9,12 @@ import numpy as np
 
 from escapade.errors import AssumptionError, refusal
 from escapade.knowledge.knowledge import Knowledge
-from escapade.typing import ArrayLike, FloatArray
+from escapade.typing import ArrayLike, BoolArray, FloatArray
 
-__all__ = ["read_cost", "read_reward", "read_state"]
+__all__ = ["Surely", "read_cost", "read_reward", "read_state"]
+
+_SAME = 1e-9
+"""By how much samples may differ that are said to be the same."""
 
 
 def read_state(knowledge: Knowledge, argument: str, value: SupportsIndex) -> int:
@@ -52,3 +55,72 @@ def read_cost(knowledge: Knowledge, value: ArrayLike) -> FloatArray:
             + (f" in channel {k}" if most.size > 1 else "")
         )
     return cost
+
+
+class Surely:
+    """What single samples may be, by what was told at birth.
+
+    A mean at the edge of what is possible, such as that of a free pair, allows one
+    value alone; so does a mean that every sample is said to equal.  Of all other pairs
+    a sample may be anything within the bounds, and these are infinite.
+
+    Attributes
+    ----------
+    least_reward, most_reward
+        ``[pairs]``.
+    least_cost, most_cost
+        ``[K, pairs]``.
+    """
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+        self.least_reward, self.most_reward = _allowed(
+            knowledge.reward_lower,
+            knowledge.reward_upper,
+            knowledge.exact_rewards,
+            np.asarray(knowledge.reward_max),
+        )
+        self.least_cost, self.most_cost = _allowed(
+            knowledge.cost_lower,
+            knowledge.cost_upper,
+            knowledge.exact_costs,
+            knowledge.cost_max[:, np.newaxis],
+        )
+
+    def contradicted(
+        self, pair: int, reward: float | None, cost: FloatArray | None
+    ) -> str:
+        """Say what a sample surely rules out of what was told, if anything."""
+        least, most = self.least_reward[pair], self.most_reward[pair]
+        known = self._knowledge
+        if reward is not None and not least <= reward <= most:
+            lower, upper = known.reward_lower[pair], known.reward_upper[pair]
+            return self._told("reward", pair, lower, upper, reward)
+        if cost is None:
+            return ""
+        for k, found in enumerate(cost):
+            if not self.least_cost[k, pair] <= found <= self.most_cost[k, pair]:
+                what = "cost" if cost.size == 1 else f"cost {k}"
+                lower, upper = known.cost_lower[k, pair], known.cost_upper[k, pair]
+                return self._told(what, pair, lower, upper, found)
+        return ""
+
+    def _told(
+        self, what: str, pair: int, lower: float, upper: float, found: float
+    ) -> str:
+        known = f"{lower:g}" if lower == upper else f"[{lower:g}, {upper:g}]"
+        return (
+            f"{what}: expected {known} in {self._knowledge.pairs.name(pair)}, as was "
+            f"told at birth, found {found:g}"
+        )
+
+
+def _allowed(
+    lower: FloatArray, upper: FloatArray, exact: BoolArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    sure = exact | (upper == 0.0) | (lower == most)
+    room = _SAME * most
+    return (
+        np.where(sure, lower - room, -np.inf),
+        np.where(sure, upper + room, np.inf),
+    )

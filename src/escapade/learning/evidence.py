@@ -92,6 +92,12 @@ class Evidence:
             )
         )
 
+    def record_cost(self, pair: int, cost: FloatArray) -> None:
+        """Count the cost, ``[K]``, of a step that was counted without it."""
+        self.cost_count[pair] += 1
+        self.cost_sum[:, pair] += cost
+        self.cost_square[:, pair] += cost * cost
+
     def record_all(
         self,
         pairs: IntArray,

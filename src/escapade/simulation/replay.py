@@ -111,7 +111,11 @@ def replay(
             on_stretch(begun, t, why != IMPOSSIBLE)
         agent.decisions += t - begun - 1
         agent.finish_step(
-            int(seen.pairs[t - 1]), int(seen.states[t]), counted=why != IMPOSSIBLE
+            int(seen.pairs[t - 1]),
+            int(seen.states[t]),
+            counted=why != IMPOSSIBLE,
+            reward=float(seen.rewards[t - 1]),
+            cost=seen.costs[t - 1],
         )
         if agent.plans > plans and on_plan is not None:
             on_plan(t)

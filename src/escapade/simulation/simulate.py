@@ -77,12 +77,19 @@ def simulate(
     if until == "certified" and not isinstance(agent, E4):
         raise refusal("until", "'steps' for an agent without certificates", repr(until))
     tape = _Tape(agent, steps, on_plan)
-    if isinstance(agent, E4) and isinstance(env, CMDPEnv) and compiled is not False:
+    if (
+        compiled is not False
+        and isinstance(agent, E4)
+        and isinstance(env, CMDPEnv)
+        and _within_bounds(agent, env)
+    ):
         tape.record.states[0] = begin(agent, env, seed)
         done, stopped = _run_compiled(agent, env, tape, steps, until)
     elif compiled:
         raise refusal(
-            "compiled", "an E4 agent and an environment over a CMDP", "others"
+            "compiled",
+            "an E4 agent and an environment over a CMDP, within its bounds",
+            "others",
         )
     else:
         tape.record.states[0] = begin(agent, env, seed)
@@ -228,7 +235,13 @@ def _run_compiled(
         last = int(tape.record.pairs[t - 1])
         after = int(tape.record.states[t])
         agent.decisions += t - begun - 1
-        agent.finish_step(last, after, counted=why != IMPOSSIBLE)
+        agent.finish_step(
+            last,
+            after,
+            counted=why != IMPOSSIBLE,
+            reward=float(tape.record.rewards[t - 1]),
+            cost=tape.record.costs[t - 1],
+        )
         if agent.plans > plans:
             tape.note_plan(t)
             if until == "certified" and agent.certified:
@@ -236,6 +249,15 @@ def _run_compiled(
                 return t, "certified"
     env.place(int(tape.record.states[t]))
     return steps, "all steps taken"
+
+
+def _within_bounds(agent: E4, env: CMDPEnv) -> bool:
+    """Tell whether no sample can be above what the agent was told; else it must say."""
+    cmdp, told = env.cmdp, agent.knowledge
+    costs = cmdp.cost_max.shape == told.cost_max.shape
+    return costs and bool(
+        (cmdp.cost_max <= told.cost_max).all() and cmdp.reward_max <= told.reward_max
+    )
 
 
 def counts_of(agent: E4) -> Counts:
@@ -252,6 +274,10 @@ def counts_of(agent: E4) -> Counts:
         cost_square=evidence.cost_square,
         changed=agent.changed,
         wish=agent.wish,
+        least_reward=agent.surely.least_reward,
+        most_reward=agent.surely.most_reward,
+        least_cost=agent.surely.least_cost,
+        most_cost=agent.surely.most_cost,
     )
 
 
