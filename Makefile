@@ -34,7 +34,7 @@ export PYTHONUTF8 := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all test-rest check format format-check lint types layers docs \
-	paper-map coverage benchmark build lock clean
+	paper-map soak coverage benchmark build lock clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,12 @@ docs: $(DEV) ## build the documentation into site/, strictly
 
 paper-map: $(DEV) ## does each row of docs/paper-map.md point to code and a test
 	$(PY) scripts/check_paper_map.py
+
+soak: $(DEV) ## kill runs 200 times and at every moment, and live a million steps
+	$(PY) scripts/soak.py --kills 200
+	$(PY) scripts/soak.py --kills 20 --durable
+	$(PY) scripts/soak.py --moments
+	$(PY) scripts/soak.py --steps 1000000
 
 coverage: $(EXTRAS) ## lines tested, kernels included (compilation is off)
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not (slow or browser or ray)" --cov --cov-report=term-missing:skip-covered
