@@ -115,6 +115,15 @@ def test_a_budget_below_the_least_worst_case_cost_is_infeasible(solver) -> None:
     assert "least worst-case cost" in answer.message
 
 
+def test_too_much_even_without_uncertainty_is_said_with_numbers() -> None:
+    cmdp, sets = random_problem(0)
+    hopeless = ep.solve(cmdp.replace(budget=0.01), ep.RobustLP(), uncertainty=sets)
+    assert hopeless.status == "infeasible"
+    least = ep.solve(cmdp.replace(budget=0.01)).least_costs[0]
+    assert f"the least cost under it is {least:.8g}" in hopeless.message
+    assert "the budget is 0.01" in hopeless.message
+
+
 @every_solver
 def test_a_set_that_misses_the_problem_itself_is_refused(solver) -> None:
     cmdp, _ = random_problem(0)

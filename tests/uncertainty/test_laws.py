@@ -214,3 +214,24 @@ def test_the_tightest_ball_of_each_kind_at_equal_evidence():
             v = rng.standard_normal(cmdp.n_states)
             assert np.all(inner.worst(v) <= outer.worst(v) + 1e-12)
             assert outer.contains(inner.sample(rng)).all()
+
+
+def test_what_was_only_counted_becomes_a_problem_to_plan_for():
+    """A pair that was never tried may do anything that its support allows."""
+    flat = np.zeros((2, 2))
+    skeleton = ep.CMDP(
+        np.full((2, 2, 2), 0.5), flat, flat, discount=0.9, budget=1.0, reward_max=1.0
+    )
+    counts = [[[3, 1], [0, 5]], [[2, 2], [0, 0]]]
+    sets = L1Ball.from_counts(counts, cmdp=skeleton)
+    plant = sets.nominal_problem(skeleton)
+    expected = [[0.75, 0.25], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]]
+    np.testing.assert_allclose(plant.transition_matrix.toarray(), expected)
+    assert plant.successor.size == 7  # what was never seen is not stored
+    assert plant.budget == skeleton.budget
+    answer = ep.solve(plant, uncertainty=sets)
+    assert answer.policy is not None
+    assert repr(sets) == "L1Ball(4 pairs, 2 states)"
+    assert repr(ep.fallback(plant, sets)).startswith("Fallback(the budget can be")
+    bounds = ep.robust_evaluate(plant, answer.policy, sets)
+    assert repr(bounds).startswith("RobustEvaluation(value [0, 0], costs [0, 0]; ")

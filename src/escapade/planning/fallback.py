@@ -46,7 +46,7 @@ from escapade.uncertainty.base import UncertaintySet
 __all__ = ["Fallback", "fallback"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Fallback:
     """A policy that can always be afforded, and what it may cost at worst.
 
@@ -90,6 +90,9 @@ class Fallback:
     width: float
     iterations: int
     message: str
+
+    def __repr__(self) -> str:
+        return f"Fallback({self.message})"
 
     def covers(self, start: FloatArray) -> bool:
         """Tell whether every state of a start distribution is promisable."""

@@ -247,6 +247,13 @@ class Judge:
         reason = ""
         if found.status == "infeasible":
             reason = "even one kernel of the set, known for sure, is too much"
+            least = found.least_costs
+            if least is not None and (over := least > model.budget).any():
+                k = int(np.argmax(over))
+                reason += (
+                    f": the least cost{_channel(model, k)} under it is "
+                    f"{least[k]:.8g}, the budget is {model.budget[k]:.8g}"
+                )
         return Relaxation(
             upper=found.upper,
             multipliers=found.multipliers,

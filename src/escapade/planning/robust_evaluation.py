@@ -47,7 +47,7 @@ Build: TypeAlias = Callable[[FloatArray, Sense], RobustOperator]
 """From a gain a pair and the sense of nature to the operator of a policy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RobustEvaluation:
     """Bounds on value and costs that hold for every kernel of the set.
 
@@ -85,6 +85,16 @@ class RobustEvaluation:
     converged: bool
     width: float
     message: str
+
+    def __repr__(self) -> str:
+        value = f"[{self.start_value_lower:.6g}, {self.start_value_upper:.6g}]"
+        costs = ", ".join(
+            f"[{low:.6g}, {high:.6g}]"
+            for low, high in zip(
+                self.start_costs_lower, self.start_costs_upper, strict=True
+            )
+        )
+        return f"RobustEvaluation(value {value}, costs {costs}; {self.message})"
 
 
 def robust_evaluate(

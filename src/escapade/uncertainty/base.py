@@ -211,6 +211,20 @@ class UncertaintySet(ABC):
         keeps equal rows equal.
         """
 
+    def nominal_problem(self, cmdp: CMDP) -> CMDP:
+        """Return a problem with the set's nominal kernel in place of its own.
+
+        That is the problem to plan for where the transitions were only counted.
+        """
+        self.check_matches(cmdp)
+        positive = self.nominal > 0.0
+        ends = np.concatenate([[0], np.cumsum(positive)])
+        return cmdp.replace(
+            row_ptr=ends[self.row_ptr],
+            successor=self.successor[positive],
+            probability=self.nominal[positive],
+        )
+
     def check_matches(self, cmdp: CMDP) -> None:
         """Refuse a problem whose pairs or states are not those of the set."""
         if self.n_states != cmdp.n_states or self.n_pairs != cmdp.n_pairs:
@@ -231,3 +245,6 @@ class UncertaintySet(ABC):
                 f"support: expected a successor that the uncertainty set allows for "
                 f"pair {pair}, found state {next_state}"
             )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_pairs} pairs, {self.n_states} states)"
