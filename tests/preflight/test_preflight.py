@@ -43,7 +43,8 @@ def told(cmdp, **changes):
 
 @pytest.mark.parametrize("name", ep.environments.names())
 def test_the_agent_takes_on_what_preflight_allows_and_refuses_the_rest(name):
-    knowledge = ep.environments.make(name).knowledge
+    smaller = {"size": 4} if name.endswith("-cycle") else {}
+    knowledge = ep.environments.make(name, **smaller).knowledge
     found = ep.preflight(knowledge)
     if found.promisable:
         agent = ep.E4(knowledge)
