@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
 
 from escapade.agent.phases import Phase
 
-__all__ = ["Decision", "Told"]
+__all__ = ["Decision", "Told", "pack_opened", "unpack_opened", "unpack_told"]
 
 Told: TypeAlias = tuple[int, float | None, tuple[float, ...] | None, int]
 """Decision, reward, costs and next state; what was not seen is ``None``."""
@@ -41,3 +42,27 @@ class Decision:
     promise: tuple[float, ...]
     reserved: tuple[float, ...]
     reason_code: int = 0
+
+
+def pack_opened(opened: tuple[Decision, int] | None) -> dict[str, Any] | None:
+    """Return an open decision and its pair as JSON can hold them."""
+    return None if opened is None else {**asdict(opened[0]), "pair": opened[1]}
+
+
+def unpack_opened(packed: Mapping[str, Any] | None) -> tuple[Decision, int] | None:
+    """Return what :func:`pack_opened` was given."""
+    if packed is None:
+        return None
+    kept = {key: value for key, value in packed.items() if key != "pair"}
+    kept["phase"] = Phase(kept["phase"])
+    kept["promise"] = tuple(kept["promise"])
+    kept["reserved"] = tuple(kept["reserved"])
+    return Decision(**kept), int(packed["pair"])
+
+
+def unpack_told(packed: Sequence[Any] | None) -> Told | None:
+    """Return what was told last, as JSON held it."""
+    if packed is None:
+        return None
+    number, reward, paid, state = packed
+    return number, reward, None if paid is None else tuple(paid), state

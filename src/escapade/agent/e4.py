@@ -13,14 +13,21 @@ promises what that costs at worst, as far as it can still tell.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from os import PathLike
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from escapade.agent.certificate import Certificate, certify
-from escapade.agent.decision import Decision, Told
+from escapade.agent.decision import (
+    Decision,
+    Told,
+    pack_opened,
+    unpack_opened,
+    unpack_told,
+)
+from escapade.agent.drift import Drift, promise_anew
 from escapade.agent.late import LateCosts
 from escapade.agent.paper.planning import PaperPlanning
 from escapade.agent.phases import REASONS, Phase
@@ -73,6 +80,8 @@ class E4:
         ``(K,)``; the present promise.
     breaks
         What the world did against the assumptions, in words; empty while all holds.
+    drifts
+        What has changed in the world, and what became of the promise, in words.
     plans, decisions
         How often the agent has planned and decided.
     certified
@@ -98,10 +107,16 @@ class E4:
         self.settings = settings or E4Settings()
         self.cap: FloatArray
         self.belief, self.cap = at_birth(
-            knowledge, delta=self.settings.delta, margin=self.settings.margin
+            knowledge,
+            delta=self.settings.delta,
+            margin=self.settings.margin,
+            reopens=self.settings.drift_window is not None,
         )
         self._kept = knowledge.budget - self.cap
-        self.safety = Safety(self.belief, self.cap, precision=1e-9)
+        limit = self.settings.planning_sweeps
+        self.safety = Safety(
+            self.belief, self.cap, precision=1e-9, sweeps=min(limit or 60, 60)
+        )
         self._check_start()
         self.promise: FloatArray = np.array(self.cap)
         self.memory: IntArray = np.zeros(1, dtype=np.int64)
@@ -125,6 +140,14 @@ class E4:
         self.plans = 1
         self.decisions = 0
         self.breaks: list[str] = []
+        self.drifts: list[str] = []
+        self.drift: Drift | None = None
+        if self.settings.drift_window is not None:
+            self.drift = Drift(
+                self.belief,
+                delta=self.settings.drift_delta,
+                window=self.settings.drift_window,
+            )
         self.certified = False
         self.gap: float | None = None
         self._look_at = 0
@@ -383,17 +406,50 @@ class E4:
         self.wish[0] = 0.0
         self.plans += 1
         try:
+            reopened = self._reopen_what_moved(changed)
             self.belief.update(changed)
         except AssumptionError as error:
             self.break_down(str(error))
             return
-        self._keep_safe()
+        if reopened:
+            self._begin_anew(reopened)
+            if self.breaks:
+                return
+        else:
+            self._keep_safe()
         self.planned = self.planning.plan(self.belief, self.safety, self.state)
         self._look_at_certificate()
 
+    def _reopen_what_moved(self, pairs: IntArray) -> str:
+        """Reopen those of ``pairs`` that have changed; return their names."""
+        if self.drift is None:
+            return ""
+        moved, told = self.drift.look(self.belief, pairs)
+        if told:
+            raise AssumptionError(told)
+        if moved.size:
+            self.belief.reopen(moved)
+        self.drift.go_on(self.belief, pairs, moved)
+        return ", ".join(self.knowledge.pairs.name(int(pair)) for pair in moved)
+
+    def _begin_anew(self, reopened: str) -> None:
+        """Find fallback and promise again, after the belief has widened."""
+        self.safety.rebuild(self.belief)
+        self.late.give_up()
+        self.planning.refine = None
+        self.certified, self.gap = False, None
+        self.planned = replace(
+            self.planned, ledger=self.planning.ledger(self.belief, self.safety)
+        )
+        outcome = promise_anew(self.promise, self.safety.w[:, self.state or 0])
+        self.drifts.append(f"decision {self.decisions - 1}: {reopened} {outcome}")
+        if not np.isfinite(self.promise).all():
+            self.break_down(f"{reopened}: expected no change, found one")
+
     def _keep_safe(self) -> None:
         """Bring the fallback up to date; at times that grow apart, from scratch."""
-        if self.state is None or self.decisions < self._renew_at:
+        capped = self.settings.planning_sweeps is not None
+        if capped or self.state is None or self.decisions < self._renew_at:
             self.safety.refresh(self.belief)
             return
         self._renew_at = int(_LOOK_AGAIN * self.decisions) + 1
@@ -406,6 +462,8 @@ class E4:
         """
         state = self.state
         if state is None or self.decisions < self._look_at:
+            return
+        if self.settings.planning_sweeps is not None:
             return
         if self.planned.frontier.value[state] > 0.0 and not self.planning.looks_early:
             return
@@ -470,14 +528,10 @@ class E4:
         if self.breaks:
             raise refusal("budget", "a life without breaks", self.breaks[-1])
         cap = wanted - self._kept
-        here = [self.state] if self.state is not None else []
-        states = np.array(here or np.flatnonzero(self.knowledge.start))
-        promise = np.minimum(self.promise, cap) if here else cap
-        why = (
-            "what pays for delta is more than that"
-            if (cap < 0.0).any()
-            else self.safety.change_cap(self.belief, cap, states, promise)
-        )
+        states, promise = np.flatnonzero(self.knowledge.start), cap
+        if self.state is not None:
+            states, promise = np.array([self.state]), np.minimum(self.promise, cap)
+        why = self.safety.change_cap(self.belief, cap, states, promise)
         if why:
             raise refusal("budget", "one that the promise can follow", f"that {why}")
         self.cap = cap
@@ -530,9 +584,6 @@ class E4:
 
     def journal(self) -> dict[str, Any]:
         """Return what is not an array: counters, breaks, what is open, for JSON."""
-        opened = None
-        if self._open is not None:
-            opened = {**asdict(self._open[0]), "pair": self._open[1]}
         return {
             "plans": self.plans,
             "certified": self.certified,
@@ -541,8 +592,9 @@ class E4:
             "renew_at": self._renew_at,
             "decisions": self.decisions,
             "breaks": list(self.breaks),
+            "drifts": list(self.drifts),
             "state": self.state,
-            "open": opened,
+            "open": pack_opened(self._open),
             "last": self._last,
             "late": self.late.state(),
             "budget": self.knowledge.budget.tolist(),
@@ -557,20 +609,10 @@ class E4:
         self._renew_at = int(journal["renew_at"])
         self.decisions = int(journal["decisions"])
         self.breaks = [str(what) for what in journal["breaks"]]
+        self.drifts = [str(what) for what in journal["drifts"]]
         self.state = journal["state"]
-        opened, last = journal["open"], journal["last"]
-        self._open = None
-        if opened is not None:
-            pair = int(opened["pair"])
-            kept = {key: value for key, value in opened.items() if key != "pair"}
-            kept["phase"] = Phase(kept["phase"])
-            kept["promise"] = tuple(kept["promise"])
-            kept["reserved"] = tuple(kept["reserved"])
-            self._open = (Decision(**kept), pair)
-        self._last = None
-        if last is not None:
-            paid = None if last[2] is None else tuple(last[2])
-            self._last = (last[0], last[1], paid, last[3])
+        self._open = unpack_opened(journal["open"])
+        self._last = unpack_told(journal["last"])
         self.late.restore(journal["late"])
         budget = np.array(journal["budget"], dtype=np.float64)
         if not np.array_equal(budget, self.knowledge.budget):

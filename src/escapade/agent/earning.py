@@ -76,9 +76,13 @@ class Earning:
 
 
 class Earner:
-    """Plans earning again and again, each time from where it last ended."""
+    """Plans earning again and again, each time from where it last ended.
 
-    def __init__(self) -> None:
+    ``sweeps`` caps the sweeps, policies and linear programs of one plan.
+    """
+
+    def __init__(self, *, sweeps: int | None = None) -> None:
+        self._most = 1_000 if sweeps is None else sweeps
         self._pairs: IntArray | None = None
         self._value: FloatArray | None = None
         self._by_level: FloatArray | None = None
@@ -113,6 +117,7 @@ class Earner:
             np.where(usable, model.reward, worst),
             pairs=self._pairs,
             value=self._value,
+            max_iterations=self._most,
         )
         self._pairs, self._value = best.pairs, best.value
         free = np.zeros(model.n_pairs)
@@ -140,11 +145,10 @@ class Earner:
                 return False
         return True
 
-    @staticmethod
-    def _stationary(model: CMDP, usable: BoolArray, safety: Safety) -> FloatArray:
+    def _stationary(self, model: CMDP, usable: BoolArray, safety: Safety) -> FloatArray:
         """Return the best stationary policy of the model within the budget."""
         kept = CMDP.from_pairs(**restricted(model, usable, safety))
-        found = ColumnGeneration(precision=1e-6).solve(kept)
+        found = ColumnGeneration(precision=1e-6, max_iterations=self._most).solve(kept)
         weights = np.zeros(model.n_pairs)
         if found.policy is None:
             weights[safety.pairs] = 1.0
@@ -180,7 +184,7 @@ class Earner:
             steady,
             1.0 - _PATIENCE * (1.0 - model.discount),
             _PRECISION * model.reward_max,
-            _ROUNDS,
+            min(_ROUNDS, self._most),
             _BETWEEN,
             self._by_level,
             np.zeros(shape),

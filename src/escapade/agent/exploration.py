@@ -50,12 +50,17 @@ class Frontier:
 
 
 def find_frontier(
-    belief: Belief, safety: Safety, playable: BoolArray, wants: BoolArray
+    belief: Belief,
+    safety: Safety,
+    playable: BoolArray,
+    wants: BoolArray,
+    *,
+    sweeps: int | None = None,
 ) -> Frontier:
     """Return the way to the nearest state that has a playable pair wanting visits.
 
     ``playable`` and ``wants`` are masks ``[pairs]``; the way leads over playable pairs
-    by the likeliest transitions.
+    by the likeliest transitions.  ``sweeps`` caps how far it looks.
     """
     knowledge = belief.knowledge
     pairs = knowledge.pairs
@@ -81,7 +86,7 @@ def find_frontier(
         wanted,
         knowledge.discount,
         _TOLERANCE,
-        20 * knowledge.n_states + 100,
+        sweeps or 20 * knowledge.n_states + 100,
         value,
         score,
         best,

@@ -45,6 +45,9 @@ def save_agent(agent: E4, path: str | PathLike[str]) -> None:
         arrays[f"safety.{name}"] = array
     for name, array in agent.planning.state().items():
         arrays[f"planning.{name}"] = array
+    if agent.drift is not None:
+        for name, array in agent.drift.state().items():
+            arrays[f"drift.{name}"] = array
     for name in _OWN:
         arrays[f"own.{name}"] = getattr(agent, name)
     for name, value in agent.pending._asdict().items():
@@ -73,6 +76,8 @@ def load_agent(path: str | PathLike[str]) -> E4:
         agent.belief.restore(part_of(arrays, "belief"))
         agent.safety.restore(part_of(arrays, "safety"))
         agent.planning.restore(part_of(arrays, "planning"))
+        if agent.drift is not None:
+            agent.drift.restore(part_of(arrays, "drift"))
         for name in _OWN:
             getattr(agent, name)[:] = arrays[f"own.{name}"]
         for name, value in agent.pending._asdict().items():

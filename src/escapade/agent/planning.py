@@ -101,7 +101,7 @@ class Planning:
 
     def __init__(self, settings: E4Settings) -> None:
         self._settings = settings
-        self._earner = Earner()
+        self._earner = Earner(sweeps=settings.planning_sweeps)
         self.refine: IntArray | None = None
         self.certified = False
         self.refines = settings.refine
@@ -130,7 +130,13 @@ class Planning:
         )
         if self.refine is not None:
             goal = np.maximum(goal, np.where(playable, self.refine, 0))
-        frontier = find_frontier(belief, safety, playable, visits < goal)
+        frontier = find_frontier(
+            belief,
+            safety,
+            playable,
+            visits < goal,
+            sweeps=settings.planning_sweeps,
+        )
         exploring = frontier.value > 0.0
         ledger = self.ledger(belief, safety)
         earning = None
@@ -214,6 +220,8 @@ class Planning:
         settings = self._settings
         grown = np.ceil(settings.replan_growth * visits).astype(np.int64)
         watch: IntArray = np.maximum(grown, visits + settings.known_after)
+        if settings.drift_window is not None:
+            watch = np.minimum(watch, visits + settings.drift_window)
         return watch
 
     def earning(self, belief: Belief, safety: Safety, planned: Planned) -> Earning:

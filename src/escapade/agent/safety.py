@@ -135,6 +135,11 @@ class Safety:
             self._adopt(found, belief)
         self.refresh(belief)
 
+    def rebuild(self, belief: Belief) -> None:
+        """Begin anew, after the belief has widened."""
+        self._adopt(self._found(belief), belief)
+        self.refresh(belief)
+
     def change_cap(
         self, belief: Belief, cap: FloatArray, states: IntArray, promise: FloatArray
     ) -> str:
@@ -143,6 +148,8 @@ class Safety:
         ``promise`` holds in ``states``, where life is or begins; it is kept.  Nothing
         is changed where it cannot be.
         """
+        if (cap < 0.0).any():
+            return "what pays for delta is more than that"
         before = self.cap
         self.cap = cap
         covered = np.isfinite(self.w).all(axis=0)

@@ -55,6 +55,17 @@ class E4Settings:
     replan_growth
         A pair whose visits have grown by this factor since the last plan calls for
         another.
+    drift_window
+        Visits of a pair after which what was learned of it is tested anew against its
+        latest visits; ``None`` trusts the world not to change.  See
+        :mod:`escapade.agent.drift`.
+    drift_delta
+        Probability with which such a test may ever raise a false alarm.
+    planning_sweeps
+        Most sweeps that any stage of a plan may take, and most policies and linear
+        programs: a cap on the time that one step takes, in units that a replay repeats
+        exactly.  What is not finished goes on from there in the next plan, and the
+        certificate is not looked at along the way.  ``None`` sets no cap.
     paper
         What else ``mode="paper"`` may be told; a mapping becomes a
         :class:`~escapade.agent.paper.settings.PaperSettings`.
@@ -75,6 +86,9 @@ class E4Settings:
     recharge: float = 0.9
     refine: bool = True
     replan_growth: float = 1.5
+    drift_window: int | None = None
+    drift_delta: float = 0.01
+    planning_sweeps: int | None = None
     paper: PaperSettings | Mapping[str, Any] | None = None
     path_deviations: float = 0.0
     path_deviation: float | None = None
@@ -95,6 +109,13 @@ class E4Settings:
         _between("replan_growth", self.replan_growth, 1.0, float("inf"))
         if self.seed is not None:
             read_count("seed", self.seed)
+        _between("drift_delta", self.drift_delta, 0.0, 1.0)
+        for name in ("drift_window", "planning_sweeps"):
+            value = getattr(self, name)
+            if value is not None:
+                read_count(name, value, least=1)
+                if self.mode == "paper":
+                    raise refusal(name, "None in mode 'paper'", value)
         _between("path_deviations", self.path_deviations, 0.0, float("inf"), ends=True)
         if self.path_deviation is not None:
             _between(

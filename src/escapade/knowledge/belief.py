@@ -78,6 +78,9 @@ class Belief:
         What is known at birth, its log included.
     delta
         δ0: the probability that the truth ever leaves what the agent holds possible.
+    reopens
+        Whether pairs may be reopened (:meth:`reopen`): then δ0 is shared among all the
+        times that one may be, the j-th, from 0, getting ``1 / ((j + 1)(j + 2))`` of it.
 
     Attributes
     ----------
@@ -87,9 +90,15 @@ class Belief:
         The models of ``knowledge``, less what was ruled out.
     evidence, confidence
         What was seen, and the bounds that it leaves.
+    prior
+        The bounds at birth, before anything was seen.
+    reopened
+        ``[pairs]``; how often each was.
     """
 
-    def __init__(self, knowledge: Knowledge, *, delta: float) -> None:
+    def __init__(
+        self, knowledge: Knowledge, *, delta: float, reopens: bool = False
+    ) -> None:
         if not 0.0 < delta < 1.0:
             raise refusal("delta", "a number in (0, 1)", delta)
         self.knowledge = knowledge
@@ -105,6 +114,11 @@ class Belief:
         )
         everything = np.arange(knowledge.n_pairs)
         self._narrow(everything)
+        self.prior = Bounds(
+            **{name: np.array(getattr(self._bounds, name)) for name in _BOUNDED}
+        )
+        self.reopens = reopens
+        self.reopened: IntArray = np.zeros(knowledge.n_pairs, dtype=np.int64)
         self.evidence = Evidence(
             knowledge.row_ptr, knowledge.successor, knowledge.n_costs
         )
@@ -117,6 +131,7 @@ class Belief:
             reward_exact=knowledge.exact_rewards,
             cost_exact=knowledge.exact_costs,
         )
+        self._share_delta()
         self._nominal: FloatArray = np.empty(knowledge.successor.size)
         self._read_records()
         self.update(everything)
@@ -163,6 +178,44 @@ class Belief:
         self._refresh_nominal(pairs)
         self._forget_derived()
 
+    def _share_delta(self) -> None:
+        if self.reopens:
+            j = self.reopened
+            self.confidence.extra = np.log((j + 1.0) * (j + 2.0))
+            self.given.share_error(int(j.max()))
+
+    def reopen(self, pairs: IntArray) -> None:
+        """Forget what was seen at ``pairs``, and hold what was held at birth of them.
+
+        Models that they helped to rule out come back, and with them whatever had been
+        concluded of the pairs that share those models; what was seen there stays.
+
+        Raises
+        ------
+        AssumptionError
+            If what was seen elsewhere contradicts what was known at birth.
+        """
+        entries = np.repeat(
+            np.isin(np.arange(self.knowledge.n_pairs), pairs),
+            np.diff(self.knowledge.row_ptr),
+        )
+        evidence = self.evidence
+        evidence.visits[entries] = 0
+        for name in _COUNTED[1:]:
+            getattr(evidence, name)[..., pairs] = 0
+        self.reopened[pairs] += 1
+        concerned = self.given.reopen(pairs, int(self.reopened.max()))
+        self._share_delta()
+        entries = np.repeat(
+            np.isin(np.arange(self.knowledge.n_pairs), concerned),
+            np.diff(self.knowledge.row_ptr),
+        )
+        for name in _BOUNDED:
+            held, prior = getattr(self._bounds, name), getattr(self.prior, name)
+            where = entries if name in ("lower", "upper") else concerned
+            held[..., where] = prior[..., where]
+        self.update(concerned)
+
     def _narrow(self, pairs: IntArray) -> None:
         """Narrow bounds on entries and means to what was given, and is left of it."""
         self.given.narrow(self._bounds, pairs)
@@ -202,6 +255,7 @@ class Belief:
             **{f"bounds.{n}": getattr(self._bounds, n) for n in _BOUNDED},
             **self.given.state(),
             "nominal": self._nominal,
+            "reopened": self.reopened,
         }
         return {name: np.array(array) for name, array in arrays.items()}
 
@@ -214,6 +268,8 @@ class Belief:
             _refill(getattr(self.evidence, name), arrays, f"evidence.{name}")
         for name in _BOUNDED:
             _refill(getattr(self._bounds, name), arrays, f"bounds.{name}")
+        _refill(self.reopened, arrays, "reopened")
+        self._share_delta()
         self.given.restore(arrays)
         nominal = np.empty(self.knowledge.successor.size)
         _refill(nominal, arrays, "nominal")

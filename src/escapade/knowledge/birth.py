@@ -24,7 +24,7 @@ __all__ = ["at_birth"]
 
 
 def at_birth(
-    knowledge: Knowledge, *, delta: float, margin: float
+    knowledge: Knowledge, *, delta: float, margin: float, reopens: bool = False
 ) -> tuple[Belief, FloatArray]:
     """Return what is held possible, and the most that is ever promised, ``(K,)``.
 
@@ -36,6 +36,8 @@ def at_birth(
         Probability with which the promise may ever be broken.
     margin
         Share of each budget that pays for it.
+    reopens
+        Whether the belief may be reopened where the world has changed.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def at_birth(
     most = knowledge.cost_max / (1.0 - knowledge.discount)
     share = np.divide(kept, most, out=np.ones_like(most), where=most > 0.0)
     paid_for = delta * min(float(share.min()), 1.0)
-    belief = Belief(knowledge, delta=paid_for or delta)
+    belief = Belief(knowledge, delta=paid_for or delta, reopens=reopens)
     sure = belief.failure_probability == 0.0
     if paid_for == 0.0 and not sure:
         raise refusal(

@@ -69,6 +69,8 @@ class Given:
             part = self.parts[i]
             assert isinstance(part, ActionModels)
             self.parts[i] = part.with_error(error / len(learners))
+        self._at_birth = list(self.parts)
+        self._error = error / max(len(learners), 1)
 
     def _place(self, part: UncertaintySet) -> IntArray | None:
         """Return where the entries of a part stand; ``None`` if all stand alike."""
@@ -148,6 +150,30 @@ class Given:
             owners = np.searchsorted(before.branches.ptr, gone, side="right") - 1
             moved.append(np.unique(owners))
         return np.unique(np.concatenate(moved))
+
+    def share_error(self, reopened: int) -> None:
+        """Let models be ruled out with the share of the error that is left by then.
+
+        The j-th time, from 0, it is ``1 / ((j + 1)(j + 2))`` of all.
+        """
+        share = self._error / ((reopened + 1) * (reopened + 2))
+        for i, contested in enumerate(self._contested):
+            part = self.parts[i]
+            if contested.any() and isinstance(part, ActionModels):
+                self.parts[i] = part.with_error(share)
+
+    def reopen(self, pairs: IntArray, reopened: int) -> IntArray:
+        """Bring back what was ruled out where ``pairs`` had a say.
+
+        Returns all pairs that this concerns.
+        """
+        concerned = [pairs]
+        for i, contested in enumerate(self._contested):
+            if contested[pairs].any():
+                self.parts[i] = self._at_birth[i]
+                concerned.append(np.flatnonzero(contested))
+        self.share_error(reopened)
+        return np.unique(np.concatenate(concerned))
 
     def narrow(self, bounds: Bounds, pairs: IntArray) -> None:
         """Narrow bounds on entries and means of ``pairs`` to what the parts allow."""

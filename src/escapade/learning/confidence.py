@@ -84,6 +84,7 @@ class Confidence:
         open_entries = self.lower < self.upper
         open_rewards = (self.reward_lower < self.reward_upper) & ~reward_exact
         open_costs = (self.cost_lower < self.cost_upper) & ~cost_exact
+        self.extra: FloatArray = np.zeros(reward_exact.size)
         self.families = int(open_entries.sum() + open_rewards.sum() + open_costs.sum())
         self._learns_reward = self.reward_lower < self.reward_upper
         self._learns_cost = self.cost_lower < self.cost_upper
@@ -107,13 +108,29 @@ class Confidence:
             If intervals exclude each other: the evidence contradicts what was known
             beforehand, or an event of probability at most δ0 has happened.
         """
+        for extra in np.unique(self.extra[pairs]):
+            self._refresh(pairs[self.extra[pairs] == extra], self.log_families + extra)
+        evidence = self.evidence
+        varies = self._cost_exact[pairs]
+        if varies.any():
+            spread = evidence.cost_variance()[:, pairs] > 0.0
+            varies = varies & spread.any(axis=0)
+        if varies.any():
+            pair = int(pairs[int(np.argmax(varies))])
+            raise AssumptionError(
+                f"exact_costs: expected the same cost each time at pair {pair}, found "
+                f"costs that differ"
+            )
+
+    def _refresh(self, pairs: IntArray, level: float) -> None:
+        """Narrow the intervals of pairs whose martingales may reach one level."""
         evidence = self.evidence
         broken = refresh_rows(
             pairs,
             evidence.row_ptr,
             evidence.visits,
             evidence.pair_visits,
-            self.log_families,
+            level,
             self.lower,
             self.upper,
         )
@@ -125,7 +142,7 @@ class Confidence:
             evidence.pair_visits,
             self.reward_max,
             self._reward_exact,
-            self.log_families,
+            level,
             self.reward_lower,
             self.reward_upper,
         )
@@ -138,23 +155,12 @@ class Confidence:
                 evidence.cost_count,
                 float(self.cost_max[k]),
                 self._cost_exact,
-                self.log_families,
+                level,
                 self.cost_lower[k],
                 self.cost_upper[k],
             )
             if broken >= 0:
                 raise AssumptionError(self._contradiction(f"costs {k}", broken))
-
-        varies = self._cost_exact[pairs]
-        if varies.any():
-            spread = evidence.cost_variance()[:, pairs] > 0.0
-            varies = varies & spread.any(axis=0)
-        if varies.any():
-            pair = int(pairs[int(np.argmax(varies))])
-            raise AssumptionError(
-                f"exact_costs: expected the same cost each time at pair {pair}, found "
-                f"costs that differ"
-            )
 
     def _contradiction(self, what: str, pair: int) -> str:
         n = int(self.evidence.pair_visits[pair])
