@@ -28,7 +28,7 @@ def born(world: World, *, seed: int = 0, known_after: int = 4, **paper: Any) -> 
     )
 
 
-def harbour(budget: float = 8.0, *, known: int = 1) -> World:
+def harbour(budget: float = 8.0, *, known: int = 1, reward_max: float = 1.0) -> World:
     """Return a line of five cells; life begins in the first, which is known.
 
     ``back`` never fails.  ``on`` may slip by up to two cells, and beyond the first cell
@@ -42,12 +42,19 @@ def harbour(budget: float = 8.0, *, known: int = 1) -> World:
         rows[s, 2, min(s + 1, n - 1)] += 0.8  # on
         rows[s, 2, min(s + 2, n - 1)] += 0.2
     reward = np.zeros((n, 3))
+    reward[0, 0] = 0.1
     reward[n - 1, 0] = 1.0
     cost = np.zeros((n, 3))
     cost[1:] = 0.7
     cost[3] = 0.9
     cmdp = CMDP(
-        rows, reward, cost, discount=0.9, budget=budget, reward_max=1.0, cost_max=1.0
+        rows,
+        reward,
+        cost,
+        discount=0.9,
+        budget=budget,
+        reward_max=reward_max,
+        cost_max=1.0,
     )
     sure = np.zeros((n, 3), dtype=np.bool_)
     sure[:, 1] = True

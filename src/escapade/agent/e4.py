@@ -30,6 +30,7 @@ from escapade.agent.decision import (
 from escapade.agent.drift import Drift, promise_anew
 from escapade.agent.late import LateCosts
 from escapade.agent.paper.planning import PaperPlanning
+from escapade.agent.path_budget import paths_margin
 from escapade.agent.phases import REASONS, Phase
 from escapade.agent.planning import Planned, Planning
 from escapade.agent.refinement import further_goals, worth_refining
@@ -112,6 +113,7 @@ class E4:
             margin=self.settings.margin,
             reopens=self.settings.drift_window is not None,
         )
+        self.cap = self.cap - paths_margin(knowledge, self.settings)
         self._kept = knowledge.budget - self.cap
         limit = self.settings.planning_sweeps
         self.safety = Safety(
@@ -471,7 +473,7 @@ class E4:
         found = self._certify(state, search=False)
         self.certified = found.safe and found.gap <= self.settings.epsilon
         self.gap = found.gap if found.safe else None
-        self.planning.certified = self.certified
+        self.planning.certified |= self.certified
         if self.certified or not self.planning.refines:
             return
         if not worth_refining(found, self.settings.epsilon):

@@ -22,14 +22,20 @@ from typing import Any
 
 import numpy as np
 
+from escapade.agent.planners import Planner, plan_with
 from escapade.agent.safety import Safety
 from escapade.kernels.earning import earn, level_at
 from escapade.kernels.ledger import Ledger
 from escapade.knowledge.belief import Belief
 from escapade.model.cmdp import CMDP
+from escapade.model.memory_policy import MemoryPolicy
+from escapade.model.policy import Policy
 from escapade.planning.column_generation import ColumnGeneration
 from escapade.planning.dynamic_programming import chain_values, policy_iteration
 from escapade.typing import BoolArray, FloatArray, IntArray
+from escapade.uncertainty.base import UncertaintySet
+from escapade.uncertainty.interval import Interval
+from escapade.uncertainty.rows import Rows, gather_rows
 
 __all__ = ["Earner", "Earning"]
 
@@ -78,10 +84,14 @@ class Earning:
 class Earner:
     """Plans earning again and again, each time from where it last ended.
 
-    ``sweeps`` caps the sweeps, policies and linear programs of one plan.
+    ``planner`` is the one that was named; ``sweeps`` caps the sweeps, policies and
+    linear programs of one plan.
     """
 
-    def __init__(self, *, sweeps: int | None = None) -> None:
+    def __init__(
+        self, planner: Planner = "auto", *, sweeps: int | None = None
+    ) -> None:
+        self._planner = planner
         self._most = 1_000 if sweeps is None else sweeps
         self._pairs: IntArray | None = None
         self._value: FloatArray | None = None
@@ -111,6 +121,8 @@ class Earner:
         model = belief.likeliest()
         usable = playable.copy()
         usable[safety.pairs] = True
+        if self._planner != "auto":
+            return self._planned(belief, model, usable, safety)
         worst = -(model.reward_max + 1.0) / (1.0 - model.discount)
         best = policy_iteration(
             model,
@@ -131,6 +143,23 @@ class Earner:
             model, belief, ledger, playable=usable, reserve=reserve
         )
         return Earning(weights=weights, levels=levels, pairs=pairs, binds=True)
+
+    def _planned(
+        self, belief: Belief, model: CMDP, usable: BoolArray, safety: Safety
+    ) -> Earning:
+        """Return the plan by the planner that was named; else the fallback."""
+        kept = CMDP.from_pairs(**restricted(model, usable, safety))
+        pairs = np.flatnonzero(usable)
+        found = plan_with(self._planner, kept, intervals_of(belief, pairs))
+        weights = np.zeros(model.n_pairs)
+        if isinstance(found.policy, Policy):
+            weights[usable] = found.policy.pair_weights(kept)
+            return Earning(weights=weights, binds=True)
+        weights[safety.pairs] = 1.0
+        if not isinstance(found.policy, MemoryPolicy):
+            return Earning(weights=weights, binds=True)
+        levels, chosen = _levels_of(found.policy, kept, pairs, safety)
+        return Earning(weights=weights, levels=levels, pairs=chosen, binds=True)
 
     @staticmethod
     def _keeps_promise(model: CMDP, pairs: IntArray, safety: Safety) -> bool:
@@ -210,6 +239,50 @@ def _foreseen(belief: Belief) -> tuple[FloatArray, BoolArray]:
     error = 2.0 * np.sqrt(np.nan_to_num(variance) / np.maximum(n, 1))
     foreseen = belief.mean_cost()[0] + error + _DOUBT * most / (n + 1)
     return np.where(steady, belief.mean_cost()[0], np.minimum(foreseen, bound)), steady
+
+
+def intervals_of(belief: Belief, pairs: IntArray) -> UncertaintySet:
+    """Return what is possible after some pairs, as intervals."""
+    knowledge, confidence = belief.knowledge, belief.confidence
+    pointers, entries = gather_rows(knowledge.row_ptr, pairs)
+    nominal = belief.nominal[entries]
+    rows = Rows(
+        n_states=knowledge.n_states,
+        stored_ptr=pointers,
+        stored=knowledge.successor[entries],
+        stored_nominal=nominal,
+        pair_state=knowledge.pairs.pair_state[pairs],
+        pair_action=knowledge.pairs.pair_action[pairs],
+    )
+    return Interval.around(
+        rows,
+        np.minimum(confidence.lower[entries], nominal),
+        np.maximum(confidence.upper[entries], nominal),
+    )
+
+
+def _levels_of(
+    policy: MemoryPolicy, kept: CMDP, pairs: IntArray, safety: Safety
+) -> tuple[FloatArray, IntArray]:
+    """Return a policy that remembers its promise as levels and the pair at each.
+
+    Where a node tosses a coin, the likelier pair stands for both.
+    """
+    levels = np.asarray(float(safety.cap[0]) / (_LEVELS - 1) * np.arange(_LEVELS))
+    number = np.full((kept.n_states, kept.n_actions), -1, dtype=np.int64)
+    number[kept.pair_state, kept.pair_action] = pairs
+    action = policy.choice.probabilities.argmax(axis=1)
+    chosen = np.repeat(safety.pairs[:, np.newaxis], _LEVELS, axis=1)
+    for state in range(kept.n_states):
+        nodes = np.flatnonzero(policy.node_state == state)
+        if nodes.size == 0:
+            continue
+        nodes = nodes[np.argsort(policy.memory[nodes, 0], kind="stable")]
+        promises = policy.memory[nodes, 0]
+        place = np.searchsorted(promises, levels, side="right") - 1
+        inside = place >= 0
+        chosen[state, inside] = number[state, action[nodes[place[inside]]]]
+    return levels, chosen
 
 
 def restricted(model: CMDP, usable: BoolArray, safety: Safety) -> dict[str, Any]:

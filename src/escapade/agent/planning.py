@@ -16,6 +16,8 @@ import scipy.sparse as sp
 
 from escapade.agent.earning import Earner, Earning
 from escapade.agent.exploration import Frontier, find_frontier
+from escapade.agent.paper.policies import plan_escape, plan_inside
+from escapade.agent.planners import read_planners
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.kernels.ledger import Ledger, Plan
@@ -101,15 +103,19 @@ class Planning:
 
     def __init__(self, settings: E4Settings) -> None:
         self._settings = settings
-        self._earner = Earner(sweeps=settings.planning_sweeps)
+        self._planners = read_planners(settings.planner)
+        self._earner = Earner(
+            self._planners["exploit"], sweeps=settings.planning_sweeps
+        )
+        self._way_out: FloatArray | None = None
+        self._escaping_from = 0
         self.refine: IntArray | None = None
         self.certified = False
         self.refines = settings.refine
         self.looks_early = False
 
     def plan(self, belief: Belief, safety: Safety, state: int | None = None) -> Planned:
-        """Return the plan for what is believed now, wherever the agent is."""
-        del state
+        """Return the plan for what is believed now, from ``state`` on."""
         knowledge, settings = belief.knowledge, self._settings
         layout = knowledge.pairs
         visits = belief.evidence.pair_visits
@@ -138,6 +144,7 @@ class Planning:
             sweeps=settings.planning_sweeps,
         )
         exploring = frontier.value > 0.0
+        onward = self._onward(belief, safety, frontier, state)
         ledger = self.ledger(belief, safety)
         earning = None
         if (safety.promisable & ~exploring).any():
@@ -152,7 +159,7 @@ class Planning:
                 goal=goal,
                 score=frontier.score,
                 exploring=exploring,
-                **_nodes(belief, frontier, earning),
+                **_nodes(belief, frontier, earning, onward),
                 reserve=reserve,
                 turn_home=home_cost + settings.turn_home * room,
                 recharge=home_cost + settings.recharge * room,
@@ -169,6 +176,44 @@ class Planning:
             playable=playable,
             out_of_reach=~known & ~reached_by(belief, playable),
             earning=earning,
+            rules=self._escape_rules(belief, safety, known),
+        )
+
+    def _onward(
+        self, belief: Belief, safety: Safety, frontier: Frontier, state: int | None
+    ) -> FloatArray | None:
+        """Return the way to the frontier by the planner that was named, ``[pairs]``."""
+        planner = self._planners["explore"]
+        if planner == "auto" or not frontier.wanted.any() or frontier.wanted.all():
+            return None
+        found = plan_inside(
+            "explore",
+            planner,
+            belief,
+            safety,
+            known=~frontier.wanted,
+            wanted=frontier.wanted,
+            state=state,
+            plan_budget=safety.cap,
+        )
+        return found.weights if found.feasible else None
+
+    def _escape_rules(self, belief: Belief, safety: Safety, known: BoolArray) -> Rules:
+        """Return the escape by the planner that was named; by default the fallback."""
+        planner = self._planners["escape"]
+        if planner == "auto" or known.all() or not known.any():
+            return NO_RULES
+        if self._way_out is None or known.sum() > self._escaping_from:
+            self._escaping_from = int(known.sum())
+            self._way_out = plan_escape(
+                planner, belief, safety, known=known, escape_budget=safety.cap
+            )
+        if self._way_out is None:
+            return NO_RULES
+        return NO_RULES._replace(
+            escape=by_state(belief.knowledge.pairs.state_ptr, self._way_out),
+            nothing=np.zeros(safety.cap.size),
+            plans_escape=True,
         )
 
     @staticmethod
@@ -193,12 +238,18 @@ class Planning:
         kept = self._earner.state()
         if self.refine is not None:
             kept["refine"] = np.array(self.refine)
+        if self._way_out is not None:
+            kept["escape"] = np.array(self._way_out)
+            kept["escaping_from"] = np.array(self._escaping_from)
         return kept
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go back to what :meth:`state` returned."""
         self._earner.restore(arrays)
         self.refine = arrays.get("refine")
+        self._way_out = arrays.get("escape")
+        if self._way_out is not None:
+            self._escaping_from = int(arrays["escaping_from"])
 
     @staticmethod
     def nothing_but_fallback(planned: Planned) -> Planned:
@@ -237,10 +288,25 @@ class Planning:
         )
 
 
+def by_state(state_ptr: IntArray, weights: FloatArray) -> FloatArray:
+    """Return weights ``[pairs]`` as a table: a row a state, a column a pair of it."""
+    sizes = np.diff(state_ptr)
+    table = np.zeros((sizes.size, int(sizes.max())))
+    owner = np.repeat(np.arange(sizes.size), sizes)
+    table[owner, np.arange(weights.size) - state_ptr[owner]] = weights
+    return table
+
+
 def _nodes(
-    belief: Belief, frontier: Frontier, earning: Earning | None
+    belief: Belief,
+    frontier: Frontier,
+    earning: Earning | None,
+    onward: FloatArray | None,
 ) -> dict[str, Any]:
-    """Return the policy as nodes: one where to explore, one a level where to earn."""
+    """Return the policy as nodes: one where to explore, one a level where to earn.
+
+    ``onward`` is ``[pairs]``, the way to the frontier if it is not the frontier's own.
+    """
     layout = belief.knowledge.pairs
     n_states = layout.n_states
     exploring = frontier.pairs >= 0
@@ -255,7 +321,10 @@ def _nodes(
     weight = np.zeros((int(node_ptr[-1]), int(np.diff(layout.state_ptr).max())))
     states = np.flatnonzero(exploring)
     first = layout.state_ptr[:-1]
-    weight[node_ptr[states], frontier.pairs[states] - first[states]] = 1.0
+    if onward is None:
+        weight[node_ptr[states], frontier.pairs[states] - first[states]] = 1.0
+    else:
+        weight[node_ptr[states]] = by_state(layout.state_ptr, onward)[states]
     states = np.flatnonzero(done)
     if earning is not None and states.size:
         nodes = node_ptr[states][:, np.newaxis] + np.arange(levels.size)

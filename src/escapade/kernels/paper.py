@@ -113,7 +113,9 @@ class Rules(NamedTuple):
     return early; ``nothing`` is ``[K]`` zeros.
 
     ``horizon`` and ``rest`` are the steps of a trajectory and of a return;
-    ``always_rests`` makes a return follow every trajectory.
+    ``always_rests`` makes a return follow every trajectory.  Where the algorithm is not
+    on, ``plans_escape`` says that ``escape`` is played in place of the fallback, in
+    unknown states and where the ledger allows it.
     """
 
     on: bool
@@ -134,6 +136,7 @@ class Rules(NamedTuple):
     horizon: int
     rest: int
     always_rests: bool
+    plans_escape: bool
 
 
 _MASK: BoolArray = np.zeros(0, dtype=np.bool_)
@@ -159,6 +162,7 @@ NO_RULES = Rules(
     horizon=0,
     rest=0,
     always_rests=False,
+    plans_escape=False,
 )
 """Where Algorithm 1 is not in force."""
 
@@ -422,7 +426,18 @@ def choose(
     """
     if rules.on:
         return _decide(ledger, rules, visits, promise, course, state, u, pending)
-    return decide(ledger, plan, visits, promise, memory, state, u, pending)
+    pair, phase, reason = decide(
+        ledger, plan, visits, promise, memory, state, u, pending
+    )
+    if rules.plans_escape and phase == ESCAPE:
+        weight = rules.escape[state]
+        drawn = play_mixture(ledger, weight, rules.nothing, promise, state, u, pending)
+        if drawn < 0:
+            note_pair(ledger, pair, pending)
+        else:
+            pair = drawn
+        choose_rules(ledger, promise, pending)
+    return pair, phase, reason
 
 
 @uncounted

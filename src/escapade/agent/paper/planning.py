@@ -35,6 +35,7 @@ from escapade.agent.planning import (
     Planned,
     Planning,
     at_home,
+    by_state,
     home_and_room,
     reached_by,
     settled_pairs,
@@ -97,10 +98,6 @@ class PaperPlanning(Planning):
         knowledge = belief.knowledge
         self.known: BoolArray = np.array(knowledge.known_states)
         self.epsilon = settings.epsilon
-        if self._paper.epsilon == "falling":
-            most = knowledge.reward_max / (1.0 - knowledge.discount)
-            third = float(safety.cap.min()) / 3.0  # l >= 0 asks for d >= 3 ε
-            self.epsilon = max(settings.epsilon, min(_LEAST_SHARE * most, third))
         fallback = np.zeros(knowledge.n_pairs)
         fallback[safety.pairs] = 1.0
         nothing = np.zeros(safety.cap.size)
@@ -115,6 +112,8 @@ class PaperPlanning(Planning):
         self._count(belief, safety)
         if self._paper.requirements == "strict":
             check_budgets(self.budgets_by_lemma(belief, safety))
+        if self._paper.epsilon == "falling":
+            self._raise_epsilon(belief, safety)
 
     def draw_start(self, safety: Safety, rng: np.random.Generator) -> int | None:
         """Draw a known state to begin in, each as likely; ``None`` if one is given."""
@@ -243,6 +242,19 @@ class PaperPlanning(Planning):
             arrived = after
         return np.where(inside, arrived, 0.0)
 
+    def _raise_epsilon(self, belief: Belief, safety: Safety) -> None:
+        """Begin with the largest ε, by halves, at which the lemma still holds."""
+        knowledge = belief.knowledge
+        most = knowledge.reward_max / (1.0 - knowledge.discount)
+        third = float(safety.cap.min()) / 3.0  # l >= 0 asks for d >= 3 ε
+        least = self.epsilon
+        self.epsilon = max(least, min(_LEAST_SHARE * most, third))
+        while self.epsilon > least:
+            if self.budgets_by_lemma(belief, safety).hold:
+                break
+            self.epsilon = max(self.epsilon / 2.0, least)
+        self._count(belief, safety)
+
     # -- when to explore ---------------------------------------------------------------
 
     def least_chance(self, belief: Belief) -> float:
@@ -296,9 +308,9 @@ class PaperPlanning(Planning):
             known=self.known.copy(),
             explores=self._explores(belief),
             enough=self._enough,
-            explore=_by_state(layout.state_ptr, self._explore.weights),
-            exploit=_by_state(layout.state_ptr, self._exploit.weights),
-            escape=_by_state(layout.state_ptr, self._escape.weights),
+            explore=by_state(layout.state_ptr, self._explore.weights),
+            exploit=by_state(layout.state_ptr, self._exploit.weights),
+            escape=by_state(layout.state_ptr, self._escape.weights),
             worst=worst,
             mean=mean,
             ahead=ahead,
@@ -309,6 +321,7 @@ class PaperPlanning(Planning):
             horizon=budgets.horizon,
             rest=budgets.horizon,
             always_rests=self._paper.safe_return == "always",
+            plans_escape=False,
         )
 
     def _planned(
@@ -390,12 +403,3 @@ class PaperPlanning(Planning):
         }
         self.budgets = Budgets(**kept)
         self._steps = self.budgets.escape_steps
-
-
-def _by_state(state_ptr: IntArray, weights: FloatArray) -> FloatArray:
-    """Return weights ``[pairs]`` as a table: a row a state, a column a pair of it."""
-    sizes = np.diff(state_ptr)
-    table = np.zeros((sizes.size, int(sizes.max())))
-    owner = np.repeat(np.arange(sizes.size), sizes)
-    table[owner, np.arange(weights.size) - state_ptr[owner]] = weights
-    return table
