@@ -488,7 +488,7 @@ class E4:
             playable=self.planned.playable,
             decisions=self.decisions,
         )
-        self.planned = self.planning.plan(self.belief, self.safety)
+        self.planned = self.planning.plan(self.belief, self.safety, state)
 
     def break_down(self, what: str) -> None:
         """Note that an assumption broke, and keep to the fallback from now on."""
