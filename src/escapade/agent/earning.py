@@ -88,9 +88,7 @@ class Earner:
     linear programs of one plan.
     """
 
-    def __init__(
-        self, planner: Planner = "auto", *, sweeps: int | None = None
-    ) -> None:
+    def __init__(self, planner: Planner = "auto", *, sweeps: int | None = None) -> None:
         self._planner = planner
         self._most = 1_000 if sweeps is None else sweeps
         self._pairs: IntArray | None = None
