@@ -5,10 +5,10 @@ Two kinds of things, loaded when they are first used:
 - Hypothesis strategies that draw small problems, policies, budgets and transitions near
   a problem: :mod:`escapade.testing.strategies`.  They need the extra ``testing``.
 - Conformance suites that hold an object to what this library promises of its kind:
-  ``check_solver``, ``check_env``, ``check_uncertainty_set``.  They need nothing besides
-  the library, work under any test runner, and raise :class:`AssertionError` with the
-  law that was broken, what it was broken on and the numbers.  ``instances`` and
-  ``reference_optimum`` are what solvers are judged by.
+  ``check_solver``, ``check_env``, ``check_agent``, ``check_uncertainty_set``.  They
+  need nothing besides the library, work under any test runner, and raise
+  :class:`AssertionError` with the law that was broken, what it was broken on and the
+  numbers.  ``instances`` and ``reference_optimum`` are what solvers are judged by.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from escapade.testing.agents import check_agent
     from escapade.testing.environments import check_env
     from escapade.testing.known_optima import Instance, instances
     from escapade.testing.reference import Reference, reference_optimum
@@ -35,6 +36,7 @@ __all__ = [
     "Instance",
     "Reference",
     "budgets",
+    "check_agent",
     "check_env",
     "check_solution",
     "check_solver",
@@ -53,6 +55,7 @@ _MODULE_OF = {
     "Instance": "known_optima",
     "Reference": "reference",
     "budgets": "strategies",
+    "check_agent": "agents",
     "check_env": "environments",
     "check_solution": "solvers",
     "check_solver": "solvers",
