@@ -268,9 +268,10 @@ def test_mixtures_are_the_upper_hull_of_the_points() -> None:
 # -- the table -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_no_robust_plan_breaks_its_word(seed) -> None:
-    assert measure(seed, restarts=2).broken == []
+def test_no_robust_plan_breaks_its_word() -> None:
+    row = measure(0, restarts=1)
+    assert row.broken == []
+    assert all(0.0 <= row.gap(name) < 0.2 for name in ROBUST)
 
 
 @pytest.mark.slow

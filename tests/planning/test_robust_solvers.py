@@ -10,7 +10,7 @@ from benchmarks.finite_kernels import problem
 import escapade as ep
 from escapade.planning.robust_certificate import Judge
 from escapade.testing import check_solver, instances
-from escapade.uncertainty import Interval, L1Ball, Models
+from escapade.uncertainty import Intersection, Interval, KLBall, L1Ball, Models
 
 SOLVERS = {
     "inflation": ep.RobustLP(max_iterations=8),
@@ -113,6 +113,69 @@ def test_a_budget_below_the_least_worst_case_cost_is_infeasible(solver) -> None:
     assert (answer.lower, answer.upper) == (-np.inf, -np.inf)
     assert answer.least_costs[0] == pytest.approx(least, abs=1e-6)
     assert "least worst-case cost" in answer.message
+
+
+def inexact(seed=1):
+    """A problem under a set whose worst kernels need not be members of it."""
+    cmdp, _ = random_problem(seed)
+    sets = Intersection(L1Ball(cmdp, radius=0.3), KLBall(cmdp, radius=0.03))
+    assert not sets.exact
+    return cmdp, sets
+
+
+@pytest.mark.parametrize("name", ["shrunk", "inflation", "promise from the start"])
+@pytest.mark.parametrize("objective", ["nominal", "worst"])
+def test_kernels_that_may_be_no_members_bound_nothing(name, objective) -> None:
+    for seed in range(3):
+        cmdp, sets = inexact(seed)
+        answer = ep.solve(cmdp, SOLVERS[name], uncertainty=sets, objective=objective)
+        nominal = ep.solve(cmdp)
+        assert answer.lower <= answer.upper
+        assert answer.upper == pytest.approx(nominal.upper)
+        assert "outer" not in answer.residuals
+
+
+@pytest.mark.parametrize(
+    "name", ["inflation", "cost", "slack", "promise from the start"]
+)
+def test_what_a_set_only_bounds_is_not_proved_impossible(name) -> None:
+    cmdp, sets = inexact()
+    least = ep.fallback(cmdp, sets).cost_to_go[0, 0]
+    nominal = ep.solve(cmdp.replace(budget=0.0)).least_costs[0]
+    between = cmdp.replace(budget=0.5 * (least + nominal))
+    answer = ep.solve(between, SOLVERS[name], uncertainty=sets)
+    assert answer.status == "unresolved"
+    assert answer.policy is None
+    assert np.isfinite(answer.upper)
+
+
+def test_a_promise_at_all_times_that_fails_names_the_weaker_one() -> None:
+    cmdp, sets = random_problem(0)
+    least = ep.fallback(cmdp, sets).cost_to_go[0]
+    spread = cmdp.replace(start=np.full(4, 0.25))
+    between = spread.replace(budget=0.5 * (least.mean() + least.max()))
+    always = ep.solve(between, SOLVERS["slack"], uncertainty=sets)
+    assert always.status == "infeasible"
+    assert "at_all_times=False" in always.message
+    once = ep.solve(between, SOLVERS["slack from the start"], uncertainty=sets)
+    assert once.status == "feasible"
+
+
+def test_a_bound_below_what_is_surely_earned_is_a_defect() -> None:
+    cmdp, sets = random_problem(0)
+    judge = Judge(cmdp, sets, "nominal")
+    judged = judge.judge(ep.Policy.uniform(cmdp))
+    words = {
+        "multipliers": np.zeros(1),
+        "iterations": 1,
+        "precision": 1e-8,
+        "solver": "Dreamer",
+        "began": 0.0,
+    }
+    rounded = judge.answer(judged, upper=judged.lower - 1e-9, **words)
+    assert rounded.lower <= rounded.upper
+    with pytest.raises(ep.errors.SolverError, match="Dreamer found"):
+        judge.answer(judged, upper=0.9 * judged.lower, **words)
 
 
 def test_too_much_even_without_uncertainty_is_said_with_numbers() -> None:

@@ -126,25 +126,29 @@ class PromiseDP:
             plans.append(memory_policy(grid, nodes, first, "promise"))
         best = best_plan(grid, plans)
         relaxation = judge.relaxation(self.precision)
-        outer = outer_bound(grid, rounds.prices, rounds.earning, rounds.spending)
-        upper = relaxation.upper
+        upper, multipliers = relaxation.upper, relaxation.multipliers
+        residuals = {"relaxation": relaxation.upper}
         note = ""
-        if self.at_all_times:
-            note = (
-                f"No plan that keeps the budget at all times earns more than "
-                f"{outer.upper:.8g}."
-            )
-        else:
-            upper = min(upper, outer.upper)
+        if uncertainty.exact:  # else nature's answers may be no members: no bound
+            outer = outer_bound(grid, rounds.prices, rounds.earning, rounds.spending)
+            multipliers = np.array([outer.multiplier])
+            residuals["outer"] = outer.upper
+            if self.at_all_times:
+                note = (
+                    f"No plan that keeps the budget at all times earns more than "
+                    f"{outer.upper:.8g}."
+                )
+            else:
+                upper = min(upper, outer.upper)
         return judge.answer(
             best,
             upper=upper,
-            multipliers=np.array([outer.multiplier]),
+            multipliers=multipliers,
             iterations=made,
             precision=self.precision,
             solver="PromiseDP",
             began=began,
             note=note,
             stopped="iteration_limit" if made == self.max_iterations else None,
-            residuals={"relaxation": relaxation.upper, "outer": outer.upper},
+            residuals=residuals,
         )

@@ -128,13 +128,22 @@ def open_grid(judge: Judge, *, at_all_times: bool) -> PromiseGrid | NoPromise:
         more = limit + 1e-6 * (limit + float(cmdp.cost_max[0]))
         again = fallback(cmdp, judge.sets, budget=more, precision=judge.precision)
         state = int(np.flatnonzero((cmdp.start > 0.0) & ~found.promisable)[0])
-        return NoPromise(reason=found.why(state), certain=not again.covers(cmdp.start))
+        reason = found.why(state)
+        if at_all_times:
+            reason += (
+                "; from the start alone the budget may be kept (at_all_times=False)"
+            )
+        return NoPromise(
+            reason=reason,
+            certain=judge.sets.exact and not again.covers(cmdp.start),
+        )
     expected = float(cmdp.start @ least)
     if not at_all_times and expected > budget:
         return NoPromise(
             reason=f"the least worst-case cost from the start is {expected:.8g}, the "
             f"budget is {budget:.8g}",
-            certain=expected - found.width > budget * (1.0 + 1e-12),
+            certain=judge.sets.exact
+            and expected - found.width > budget * (1.0 + 1e-12),
         )
     actions = found.policy.actions
     pairs = cmdp.state_ptr[:-1] + np.array(

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from escapade.errors import refusal
+from escapade.errors import SolverError, refusal
 from escapade.model.cmdp import CMDP
 from escapade.model.evaluation import evaluate
 from escapade.model.memory_policy import MemoryPolicy
@@ -50,6 +50,7 @@ __all__ = ["Judge", "Judged", "Relaxation"]
 
 _EPS = float(np.finfo(np.float64).eps)
 _MEMBER = 1e-7  # how far outside rounding may put a kernel
+_ROUNDING = 1e-6  # relative: how far below the truth rounding may put a bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -232,7 +233,10 @@ class Judge:
         return self._relaxed(self.cmdp.replace(budget=most), precision)
 
     def at_kernel(self, kernel: FloatArray, precision: float) -> Relaxation:
-        """Bound the worst-case objective by the ordinary problem at one member."""
+        """Bound the worst-case objective by the ordinary problem at one member.
+
+        The worst kernels of a set that is not ``exact`` need not be members.
+        """
         positive = kernel > 0.0
         ends = np.concatenate([[0], np.cumsum(positive)])
         model = self.cmdp.replace(
@@ -290,7 +294,7 @@ class Judge:
         """Say why no policy keeps the budgets, or nothing if that is not proved."""
         if relaxation.infeasible:
             return relaxation.infeasible
-        if self.models:
+        if self.models or not self.sets.exact:  # what is too much may be no member
             return ""
         lower, _ = self.least_costs()
         over = np.flatnonzero(lower > self.cmdp.budget)
@@ -348,7 +352,13 @@ class Judge:
         residuals: Mapping[str, float] | None = None,
     ) -> Solution:
         """Return the solution that a judged policy amounts to."""
-        # rounding alone can put a bound below what is surely earned
+        # rounding alone can put a bound below what is surely earned, but not by much
+        room = _ROUNDING * max(1.0, abs(judged.value)) / (1.0 - self.cmdp.discount)
+        if judged.lower > upper + room:
+            raise SolverError(
+                f"upper: expected a bound on what {solver} found, at least "
+                f"{judged.lower:.8g}, found {upper:.8g}; please report this"
+            )
         upper = max(upper, judged.lower)
         gap = upper - judged.lower
         status: Status = stopped or "feasible"

@@ -138,7 +138,7 @@ class RobustLP:
                 began=began,
             )
         upper = relaxation.upper
-        if objective == "worst" and not judge.models:
+        if objective == "worst" and not judge.models and uncertainty.exact:
             upper = min(upper, _at_the_worst(search, self.precision))
         return judge.answer(
             search.best,
