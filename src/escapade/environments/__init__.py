@@ -6,6 +6,7 @@ learns, and nothing that learns may import this.
 """
 
 from escapade.environments.arrays import from_arrays
+from escapade.environments.battery import battery
 from escapade.environments.brought import Brought, BroughtEnv
 from escapade.environments.cmdp_env import CMDPEnv
 from escapade.environments.costs_of import SIX_TUPLE
@@ -16,9 +17,14 @@ from escapade.environments.gamble import WanderingGamble, wandering_gamble
 from escapade.environments.garnets import garnet
 from escapade.environments.gridworlds import barrier_grid, moat_grid
 from escapade.environments.gymnasium_adapter import from_gymnasium
+from escapade.environments.inventory import inventory
+from escapade.environments.lakes import cliff_walk, frozen_lake
+from escapade.environments.lava import lava_gap
 from escapade.environments.loop import three_state_loop
 from escapade.environments.minigrid_adapter import from_minigrid
+from escapade.environments.pendulum import pendulum
 from escapade.environments.prism import from_prism
+from escapade.environments.queueing import queue
 from escapade.environments.registry import make, names, parameters
 from escapade.environments.world import World
 
@@ -31,16 +37,23 @@ __all__ = [
     "WanderingGamble",
     "World",
     "barrier_grid",
+    "battery",
+    "cliff_walk",
     "episodic",
     "from_arrays",
     "from_gymnasium",
     "from_minigrid",
     "from_prism",
+    "frozen_lake",
     "garnet",
+    "inventory",
+    "lava_gap",
     "make",
     "moat_grid",
     "names",
     "parameters",
+    "pendulum",
+    "queue",
     "three_state_loop",
     "toll_cycle",
     "wall_cycle",

@@ -50,12 +50,12 @@ within that, and what they earn, is not known.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from escapade.environments.grids import EAST, NORTH, SOUTH, STAY, WEST, Grid
+from escapade.environments.telling import costs_of, rows_of, tell
 from escapade.knowledge.knowledge import Knowledge
 from escapade.knowledge.log import Log
 from escapade.model.cmdp import CMDP
@@ -98,7 +98,7 @@ _WALL_MODELS = {
 
 def of_loop(cmdp: CMDP) -> Knowledge:
     """Return what is known of ``three_state_loop``; see the module."""
-    return _knowledge(cmdp, costs=_costs(cmdp))
+    return tell(cmdp, costs=costs_of(cmdp))
 
 
 def of_moat(cmdp: CMDP, targets: IntArray) -> Knowledge:
@@ -112,11 +112,11 @@ def of_moat(cmdp: CMDP, targets: IntArray) -> Knowledge:
             around=within(cmdp.coordinates, 1.0), rate=(0.0, _MOAT_RATE), law="any"
         ),
     )
-    return _knowledge(
+    return tell(
         cmdp,
         models=models,
-        known_rows=_rows(cmdp, bottom),
-        costs=_costs(cmdp, bottom),
+        known_rows=rows_of(cmdp, bottom),
+        costs=costs_of(cmdp, bottom),
     )
 
 
@@ -133,11 +133,11 @@ def of_barriers(cmdp: CMDP, targets: IntArray, *, slip: float, goal: int) -> Kno
             law="any",
         ),
     )
-    return _knowledge(
+    return tell(
         cmdp,
         models=models,
-        known_rows=_rows(cmdp, cmdp.pair_state == goal),
-        costs=_costs(cmdp),
+        known_rows=rows_of(cmdp, cmdp.pair_state == goal),
+        costs=costs_of(cmdp),
     )
 
 
@@ -145,20 +145,20 @@ def of_garnet(cmdp: CMDP) -> Knowledge:
     """Return what is known of ``garnet``; see the module."""
     cautious = np.zeros(cmdp.n_pairs, dtype=np.bool_)
     cautious[policy_iteration(cmdp, -cmdp.cost.sum(axis=0)).pairs] = True
-    return _knowledge(
+    return tell(
         cmdp,
         support=cmdp.transition_matrix,
-        known_rows=_rows(cmdp, cautious),
-        costs=_costs(cmdp, cautious),
+        known_rows=rows_of(cmdp, cautious),
+        costs=costs_of(cmdp, cautious),
     )
 
 
 def of_gamble(cmdp: CMDP, known: BoolArray) -> Knowledge:
     """Return what is known of ``wandering_gamble``; see the module."""
-    return _knowledge(
+    return tell(
         cmdp,
         known_rows=cmdp.transition_matrix,
-        costs=_costs(cmdp),
+        costs=costs_of(cmdp),
         known_states=known,
     )
 
@@ -175,11 +175,11 @@ def of_episodes(cmdp: CMDP, inner: CMDP, horizon: int) -> Knowledge:
     support = sp.csr_array(
         (np.ones(pair.size), (flat[pair], after.ravel())), shape=shape
     )
-    return _knowledge(
+    return tell(
         cmdp,
         support=support,
-        known_rows=_rows(cmdp, last),
-        costs=_costs(cmdp),
+        known_rows=rows_of(cmdp, last),
+        costs=costs_of(cmdp),
     )
 
 
@@ -235,7 +235,7 @@ def of_cycle(
     models = _walls(grid, rate=max(_RATE, min(2.0 * failure, 1.0)), toll=toll)
     free = np.zeros((grid.size, 5), dtype=np.bool_)
     free[known, STAY] = True
-    return _knowledge(
+    return tell(
         cmdp,
         models=models,
         free=free,
@@ -318,49 +318,3 @@ def _transfers(grid: Grid, apart: int, names: list[str]) -> tuple[Transfer, ...]
             )
         )
     return tuple(rules)
-
-
-# -- what all have in common -----------------------------------------------------------
-
-
-def _knowledge(cmdp: CMDP, **told: Any) -> Knowledge:
-    """Return knowledge of the spaces, bounds and names of a model, and what is told."""
-    available = np.zeros((cmdp.n_states, cmdp.n_actions), dtype=np.bool_)
-    available[cmdp.pair_state, cmdp.pair_action] = True
-    return Knowledge(
-        cmdp.n_states,
-        cmdp.n_actions,
-        discount=cmdp.discount,
-        budget=cmdp.budget,
-        reward_max=cmdp.reward_max,
-        cost_max=cmdp.cost_max,
-        start=cmdp.start,
-        available=available,
-        state_names=cmdp.state_names,
-        action_names=cmdp.action_names,
-        coordinates=cmdp.coordinates,
-        **told,
-    )
-
-
-def _rows(cmdp: CMDP, chosen: BoolArray) -> sp.csr_array:
-    """Return the rows of the chosen pairs, ``(S · A, S)``, the others empty."""
-    kept = sp.diags_array(chosen.astype(np.float64)) @ cmdp.transition_matrix
-    flat = cmdp.pair_state.astype(np.int64) * cmdp.n_actions + cmdp.pair_action
-    rows = sp.coo_array(kept)
-    shape = (cmdp.n_states * cmdp.n_actions, cmdp.n_states)
-    placed = (flat[rows.row], rows.col)
-    table = sp.csr_array(sp.coo_array((rows.data, placed), shape=shape))
-    table.eliminate_zeros()
-    return table
-
-
-def _costs(cmdp: CMDP, chosen: BoolArray | None = None) -> FloatArray:
-    """Return the mean costs of the chosen pairs, ``(K, S, A)``, NaN elsewhere."""
-    table = np.full((cmdp.n_costs, cmdp.n_states, cmdp.n_actions), np.nan)
-    table[:, cmdp.pair_state, cmdp.pair_action] = np.where(
-        np.ones(cmdp.n_pairs, dtype=np.bool_) if chosen is None else chosen,
-        cmdp.cost,
-        np.nan,
-    )
-    return table

@@ -15,12 +15,18 @@ from typing import Any
 
 import gymnasium
 
+from escapade.environments.battery import battery
 from escapade.environments.cmdp_env import CMDPEnv
 from escapade.environments.cycles import toll_cycle, wall_cycle
 from escapade.environments.gamble import wandering_gamble
 from escapade.environments.garnets import garnet
 from escapade.environments.gridworlds import barrier_grid, moat_grid
+from escapade.environments.inventory import inventory
+from escapade.environments.lakes import cliff_walk, frozen_lake
+from escapade.environments.lava import lava_gap
 from escapade.environments.loop import three_state_loop
+from escapade.environments.pendulum import pendulum
+from escapade.environments.queueing import queue
 from escapade.environments.world import World
 from escapade.errors import refusal
 
@@ -29,8 +35,15 @@ __all__ = ["make", "names", "parameters"]
 _WORLDS: Mapping[str, Callable[..., World]] = MappingProxyType(
     {
         "barrier-grid": barrier_grid,
+        "battery": battery,
+        "cliff-walk": cliff_walk,
+        "frozen-lake": frozen_lake,
         "garnet": garnet,
+        "inventory": inventory,
+        "lava-gap": lava_gap,
         "moat-grid": moat_grid,
+        "pendulum": pendulum,
+        "queue": queue,
         "three-state-loop": three_state_loop,
         "toll-cycle": toll_cycle,
         "wall-cycle": wall_cycle,
@@ -46,7 +59,7 @@ def names() -> tuple[str, ...]:
     --------
     >>> import escapade as ep
     >>> ep.environments.names()[:3]
-    ('barrier-grid', 'garnet', 'moat-grid')
+    ('barrier-grid', 'battery', 'cliff-walk')
     """
     return tuple(_WORLDS)
 

@@ -170,6 +170,8 @@ def least_budget(plant: Plant, found: Fallback) -> LeastBudget:
         line = np.atleast_1d
     else:
         low, high, line = _direction(plant, covered=covered)
+        if covered and plant.fallback(line(low)).covers(plant.model.start):
+            high = low  # it need not cost anything
     for _ in range(_ROUNDS):
         if high - low <= _SEARCH * max(high, 1e-300):
             break
