@@ -133,6 +133,11 @@ def test_a_budget_that_cannot_be_spent_takes_for_ever():
     assert ep.environments.wandering_gamble(escape_budget=100.0).escape_steps == np.inf
 
 
+def test_a_budget_that_is_none_is_refused_by_its_name():
+    with pytest.raises(InvalidInputError, match="^escape_budget: expected a finite"):
+        ep.environments.wandering_gamble(escape_budget=-1.0)
+
+
 def test_an_unknown_state_is_refused():
     world = ep.environments.wandering_gamble()
     with pytest.raises(InvalidInputError, match=r"name: expected one of .*found 'B11'"):

@@ -48,6 +48,7 @@ def test_keywords_are_those_of_the_builder():
         ),
         ("chess", {}, r"name: expected one of \['barrier-grid', .*found 'chess'$"),
         (7, {}, "name: expected one of"),
+        (["garnet"], {}, "name: expected one of"),
         (
             "wall-cycle",
             {"sise": 4},

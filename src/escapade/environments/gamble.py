@@ -39,7 +39,7 @@ import numpy as np
 from escapade.environments.knowledge_of import of_gamble
 from escapade.environments.world import World
 from escapade.errors import refusal
-from escapade.model.arguments import read_number
+from escapade.model.arguments import read_bound, read_number
 from escapade.model.cmdp import CMDP
 from escapade.model.evaluation import evaluate
 from escapade.model.policy import Policy
@@ -107,7 +107,9 @@ def wandering_gamble(*, escape_budget: float = _ESCAPE_BUDGET) -> WanderingGambl
     >>> round(world.optimum, 4)
     5.0094
     """
-    escape_budget = read_number("escape_budget", escape_budget)
+    escape_budget = read_bound(
+        "escape_budget", read_number("escape_budget", escape_budget)
+    )
     path = [f"u{k}" for k in range(_PATH)]
     bad = [f"B{k}" for k in range(_BAD, 0, -1)]
     good = [f"X{k}" for k in range(_GOOD, 0, -1)]

@@ -104,7 +104,7 @@ def make(name: str, **keywords: Any) -> World:
 
 
 def _builder(name: str) -> Callable[..., World]:
-    if name in _WORLDS:
+    if isinstance(name, str) and name in _WORLDS:
         return _WORLDS[name]
     near = get_close_matches(str(name), _WORLDS, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
