@@ -26,6 +26,7 @@ __all__ = [
     "MissingExtraError",
     "SolverError",
     "StorageError",
+    "check_kind",
     "refusal",
 ]
 
@@ -96,6 +97,21 @@ def refusal(
         shown = f"{shown[:_LONGEST]} ..."
     message = f"{argument}: expected {expected}, found {shown}{place}"
     return InvalidInputError("".join(map(_printable, message)))
+
+
+def check_kind(argument: str, value: object, *kinds: type) -> None:
+    """Refuse a value that is of none of these classes.
+
+    Examples
+    --------
+    >>> check_kind("discount", 0.9, float)
+    >>> check_kind("policy", [0.5, 0.5], dict, tuple)
+    Traceback (most recent call last):
+    escapade.errors.InvalidInputError: policy: expected a dict or a tuple, found a list
+    """
+    if not isinstance(value, kinds):
+        names = " or ".join(f"a {kind.__name__}" for kind in kinds)
+        raise refusal(argument, names, f"a {type(value).__name__}")
 
 
 def _printable(character: str) -> str:

@@ -134,7 +134,7 @@ def test_a_budget_that_cannot_be_spent_takes_for_ever():
 
 
 def test_a_budget_that_is_none_is_refused_by_its_name():
-    with pytest.raises(InvalidInputError, match="^escape_budget: expected a finite"):
+    with pytest.raises(InvalidInputError, match=r"^escape_budget: expected a finite"):
         ep.environments.wandering_gamble(escape_budget=-1.0)
 
 

@@ -36,7 +36,7 @@ from escapade.agent.planning import Planned, Planning
 from escapade.agent.refinement import further_goals, worth_refining
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
-from escapade.errors import AssumptionError, refusal
+from escapade.errors import AssumptionError, check_kind, refusal
 from escapade.kernels.evidence import find_entry
 from escapade.kernels.ledger import Pending
 from escapade.kernels.lifetime import strays
@@ -105,6 +105,8 @@ class E4:
             raise refusal("knowledge", "a Knowledge", type(knowledge).__name__)
         self.knowledge = knowledge
         self.born_with = knowledge
+        if settings is not None:
+            check_kind("settings", settings, E4Settings)
         self.settings = settings or E4Settings()
         self.cap: FloatArray
         self.belief, self.cap = at_birth(

@@ -32,7 +32,7 @@ import scipy.sparse as sp
 import scipy.sparse.csgraph as csgraph
 import scipy.sparse.linalg as spla
 
-from escapade.errors import SolverError, refusal
+from escapade.errors import SolverError, check_kind, refusal
 from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.model.memory_policy import MemoryPolicy
@@ -116,7 +116,8 @@ def evaluate(
     >>> round(result.start_value, 6), round(float(result.start_costs[0]), 6)
     (10.0, 5.0)
     """
-    _check_types(cmdp, policy)
+    check_kind("cmdp", cmdp, CMDP)
+    check_kind("policy", policy, Policy, MemoryPolicy)
     if isinstance(policy, MemoryPolicy):
         on_nodes = evaluate(
             policy.product(cmdp), policy.choice, horizon=horizon, precision=precision
@@ -169,7 +170,8 @@ def occupancy(
     rewards and costs follow from them as ``f @ cmdp.reward`` and ``cmdp.cost @ f``.
     Their certified error, summed over pairs, is at most ``precision / (1 - discount)``.
     """
-    _check_types(cmdp, policy)
+    check_kind("cmdp", cmdp, CMDP)
+    check_kind("policy", policy, Policy, MemoryPolicy)
     if isinstance(policy, MemoryPolicy):
         on_nodes = occupancy(policy.product(cmdp), policy.choice, precision=precision)
         gathered = np.bincount(policy.pairs, on_nodes, minlength=cmdp.n_pairs)
@@ -185,16 +187,6 @@ def occupancy(
     )
     result: FloatArray = visits[cmdp.pair_state, 0] * weights
     return result
-
-
-def _check_types(cmdp: object, policy: object) -> None:
-    """Refuse what is no problem or no policy, a bare array among them."""
-    if not isinstance(cmdp, CMDP):
-        raise refusal("cmdp", "a CMDP", f"a {type(cmdp).__name__}")
-    if not isinstance(policy, Policy | MemoryPolicy):
-        raise refusal(
-            "policy", "a Policy or a MemoryPolicy", f"a {type(policy).__name__}"
-        )
 
 
 def policy_matrix(cmdp: CMDP, weights: FloatArray) -> sp.csr_array:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from escapade.errors import refusal
+from escapade.errors import check_kind, refusal
 from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.model.policy import Policy
@@ -181,6 +181,8 @@ def fallback(
     >>> found.cost_to_go.round(6).tolist()
     [[5.0, 0.0, inf]]
     """
+    check_kind("cmdp", cmdp, CMDP)
+    check_kind("sets", sets, UncertaintySet)
     sets.check_matches(cmdp)
     if not sets.rectangular:
         raise refusal(

@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from escapade.errors import AssumptionError, refusal
+from escapade.errors import AssumptionError, check_kind, refusal
 from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.model.evaluation import evaluate
@@ -135,6 +135,9 @@ def robust_evaluate(
     >>> bounds.value_lower.round(4).tolist(), bounds.value_upper.round(4).tolist()
     ([1.25, 0.0], [1.4286, 0.0])
     """
+    check_kind("cmdp", cmdp, CMDP)
+    check_kind("policy", policy, Policy, MemoryPolicy)
+    check_kind("sets", sets, UncertaintySet)
     sets.check_matches(cmdp)
     precision = read_number("precision", precision)
     if not 0.0 < precision < np.inf:

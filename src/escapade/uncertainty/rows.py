@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from escapade.errors import refusal
+from escapade.errors import check_kind, refusal
 from escapade.model.arguments import read_numbers
 from escapade.model.cmdp import CMDP
 from escapade.model.layout import read_array
@@ -322,6 +322,7 @@ def check_labels(labels: IntArray, row_ptr: IntArray, n_states: int) -> None:
 
 def read_rows_of(cmdp: CMDP, support: Any = None) -> Rows:
     """Return the rows of a problem on the given support (see the module's text)."""
+    check_kind("cmdp", cmdp, CMDP)
     if support is None or isinstance(support, str):
         if support not in (None, "everywhere"):
             raise refusal("support", "None, 'everywhere' or a mask", repr(support))
