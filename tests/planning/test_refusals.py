@@ -63,4 +63,4 @@ def test_what_is_of_another_kind_is_refused_by_its_name(name):
 
 def test_everything_is_fine_otherwise():
     assert ep.robust_evaluate(CMDP, EVEN, SETS).costs_upper.shape == (1, 2)
-    assert ep.solve(CMDP).feasible
+    assert ep.solve(CMDP).status == "optimal"
