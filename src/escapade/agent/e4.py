@@ -19,14 +19,9 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from escapade.agent import diary
 from escapade.agent.certificate import Certificate, certify
-from escapade.agent.decision import (
-    Decision,
-    Told,
-    pack_opened,
-    unpack_opened,
-    unpack_told,
-)
+from escapade.agent.decision import Decision, Told
 from escapade.agent.drift import Drift, promise_anew
 from escapade.agent.late import LateCosts
 from escapade.agent.paper.planning import PaperPlanning
@@ -368,11 +363,11 @@ class E4:
                 after,
             )
         self._open, self._last = None, told
-        rule = self.pending.rule
+        rule, drifts = self.pending.rule, len(self.drifts)
         self.finish_step(pair, after, counted=counted, reward=earned, cost=paid)
         if counted and paid is None:
             self.late.expect(told[0], pair, rule, self.promise, self.cap)
-            if self.breaks:
+            if self.breaks or len(self.drifts) > drifts:
                 self.late.give_up()
 
     def finish_step(
@@ -588,41 +583,11 @@ class E4:
 
     def journal(self) -> dict[str, Any]:
         """Return what is not an array: counters, breaks, what is open, for JSON."""
-        return {
-            "plans": self.plans,
-            "certified": self.certified,
-            "gap": self.gap,
-            "look_at": self._look_at,
-            "renew_at": self._renew_at,
-            "decisions": self.decisions,
-            "breaks": list(self.breaks),
-            "drifts": list(self.drifts),
-            "state": self.state,
-            "open": pack_opened(self._open),
-            "last": self._last,
-            "late": self.late.state(),
-            "budget": self.knowledge.budget.tolist(),
-        }
+        return diary.write(self)
 
     def restore_journal(self, journal: Mapping[str, Any]) -> None:
         """Go back to what :meth:`journal` returned."""
-        self.plans = int(journal["plans"])
-        self.certified = bool(journal["certified"])
-        self.gap = journal["gap"]
-        self._look_at = int(journal["look_at"])
-        self._renew_at = int(journal["renew_at"])
-        self.decisions = int(journal["decisions"])
-        self.breaks = [str(what) for what in journal["breaks"]]
-        self.drifts = [str(what) for what in journal["drifts"]]
-        self.state = journal["state"]
-        self._open = unpack_opened(journal["open"])
-        self._last = unpack_told(journal["last"])
-        self.late.restore(journal["late"])
-        budget = np.array(journal["budget"], dtype=np.float64)
-        if not np.array_equal(budget, self.knowledge.budget):
-            self.cap = budget - self._kept
-            self.safety.cap = self.cap
-            self._live_with(budget)
+        diary.read(self, journal)
 
     @property
     def open_decision(self) -> Decision | None:

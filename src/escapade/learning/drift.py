@@ -144,7 +144,7 @@ def power(window: int, *, held: float, true: float, log_level: float) -> float:
     Examples
     --------
     >>> round(power(100, held=0.1, true=0.5, log_level=10.0), 6)
-    0.999994
+    0.999998
     >>> power(100, held=0.1, true=0.12, log_level=10.0) < 0.01
     True
     """
