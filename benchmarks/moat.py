@@ -63,16 +63,16 @@ def row(
     regret, excess = np.array(found).T
     return {
         "agent": name,
-        "seeds": seeds,
-        "regret": float(np.median(regret)),
-        "excess": float(np.median(excess)),
-        "worst excess": float(excess.max()),
-        "seconds": took,
+        "regret, median": f"{np.median(regret):.1f}",
+        "excess, median": f"{np.median(excess):.1f}",
+        "excess, worst": f"{excess.max():.1f}",
+        "lives": seeds,
+        "seconds a life": f"{took:.1f}",
     }
 
 
 def rows(seeds: int = 20) -> list[dict[str, object]]:
-    """Return one row an agent; published rows have no seeds."""
+    """Return one row an agent."""
     table: list[dict[str, object]] = []
     place = ep.environments.moat_grid()
     for name, settings in SETTINGS:
@@ -103,7 +103,9 @@ def rows(seeds: int = 20) -> list[dict[str, object]]:
         )
     )
     for name, regret, excess in PUBLISHED:
-        table.append({"agent": name, "regret": regret, "excess": excess})
+        table.append(
+            {"agent": name, "regret, median": regret, "excess, median": excess}
+        )
     return table
 
 
@@ -112,10 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
     for line in rows(parser.parse_args().seeds):
-        text = f"{line['agent']:<28}{line['regret']:>9.1f}{line['excess']:>9.1f}"
-        if "seeds" in line:
-            text += f"{line['worst excess']:>9.1f}{line['seconds']:>8.1f} s"
-        print(text)
+        print(line)
 
 
 if __name__ == "__main__":

@@ -73,28 +73,30 @@ def agent(knowledge: ep.Knowledge, seed: int) -> ep.E4:
 def rows(lifetimes: int = 100, steps: int = 1_000) -> list[dict[str, object]]:
     """Return one row for each setting of the budgets, and one for the refusal."""
     table: list[dict[str, object]] = []
+    settled = slice(steps // 2, 3 * steps // 4)
     for budget in BUDGETS:
         world = shifts(budget)
         best = ep.solve(world.cmdp)
+        binding = np.flatnonzero(best.costs >= np.array(budget) - 1e-6)
         found = ep.audit(agent, world, lifetimes, steps)
-        earned = ep.simulate(agent(world.knowledge, 0), world.make_env(), steps)
+        life = ep.simulate(agent(world.knowledge, 0), world.make_env(), steps)
+        worst = found.mean_cost_to_go.max(axis=0)
         table.append(
             {
-                "budgets": budget,
-                "binding": best.costs >= np.array(budget) - 1e-6,
-                "worst mean cost-to-go": found.mean_cost_to_go.max(axis=0),
-                "invariant breaks": found.invariant_breaks,
-                "value, settled": float(
-                    earned.value_to_go()[steps // 2 : 3 * steps // 4].mean()
-                ),
-                "best value": best.value,
-                "reward a step": found.reward_per_step,
+                "budgets": f"{budget[0]:g} and {budget[1]:g}",
+                "binding": " and ".join(("day", "night")[k] for k in binding),
+                "worst mean cost-to-go": f"{worst[0]:.3f} and {worst[1]:.3f}",
+                "invariant": found.invariant_breaks,
+                "earned, once settled": f"{life.value_to_go()[settled].mean():.2f}",
+                "best stationary": f"{best.value:.2f}",
             }
         )
     try:
         agent(shifts(BUDGETS[0], costs_known=False).knowledge, 0)
     except AssumptionError as refused:
-        table.append({"refused": str(refused)})
+        table.append(
+            {"budgets": "3 and 20, costs not known", "binding": f"refused: {refused}"}
+        )
     return table
 
 
