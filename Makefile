@@ -84,9 +84,12 @@ coverage: $(EXTRAS) ## lines tested, kernels included (compilation is off)
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not (slow or browser or ray)" --cov --cov-report=term-missing:skip-covered
 
 benchmark: $(BENCHMARK) $(EXTRAS) ## run the benchmarks, some of them beside other libraries
-	@for program in $(filter-out %/instances.py,$(wildcard benchmarks/*.py)); do \
+	@for program in $(filter-out %/instances.py %/results.py,$(wildcard benchmarks/*.py)); do \
 		echo "== $$program"; $(PY) $$program || exit 1; \
 	done
+
+results: $(BENCHMARK) $(EXTRAS) ## run what docs/results.md is made of, and write it (`make results PROGRAMS=walk`)
+	$(PY) benchmarks/results.py $(PROGRAMS)
 
 build: $(DEV) ## a source archive and a wheel in dist/
 	$(PY) -m build --no-isolation --outdir dist .

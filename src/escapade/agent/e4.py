@@ -51,7 +51,7 @@ __all__ = ["E4", "Decision"]
 
 _DOWN = 1.0 - 2.0**-52
 
-_LOOK_AGAIN = 1.25
+_LOOK_AGAIN = 1.5
 """By how much a life must have grown before what takes long is looked at again."""
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from escapade.agent.earning import Earner, Earning
 from escapade.agent.exploration import Frontier, find_frontier
@@ -20,6 +19,7 @@ from escapade.agent.paper.policies import plan_escape, plan_inside
 from escapade.agent.planners import read_planners
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
+from escapade.kernels.exploration import spread
 from escapade.kernels.ledger import Ledger, Plan
 from escapade.kernels.paper import NO_RULES, Rules
 from escapade.knowledge.belief import Belief
@@ -57,18 +57,16 @@ class Planned:
 def reached_by(belief: Belief, playable: BoolArray) -> BoolArray:
     """Return the states that playable pairs may lead to from the start, ``[S]``."""
     knowledge = belief.knowledge
-    used = np.repeat(playable, np.diff(knowledge.row_ptr)) & (belief.nominal > 0.0)
-    source = np.repeat(knowledge.pairs.pair_state, np.diff(knowledge.row_ptr))
-    graph = sp.csr_array(
-        (np.ones(int(used.sum())), (source[used], knowledge.successor[used])),
-        shape=(knowledge.n_states, knowledge.n_states),
-    )
     reached = knowledge.start > 0.0
-    while True:
-        further = reached | (graph.T @ reached.astype(np.float64) > 0.0)
-        if (further == reached).all():
-            return reached
-        reached = further
+    spread(
+        knowledge.pairs.state_ptr,
+        knowledge.row_ptr,
+        knowledge.successor,
+        belief.nominal,
+        playable,
+        reached,
+    )
+    return reached
 
 
 def settled_pairs(belief: Belief) -> BoolArray:

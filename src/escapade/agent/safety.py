@@ -121,8 +121,12 @@ class Safety:
 
         States outside that can only be promised together are found in no other way.
         ``promise`` is what was promised in ``state``, where life goes on: with several
-        budgets another fallback is taken only if it keeps that.
+        budgets another fallback is taken only if it keeps that.  With one budget, once
+        every state is promisable, improving step by step leads just as far.
         """
+        if len(self.w) == 1 and self.promisable.all():
+            self.refresh(belief)
+            return
         found = self._found(belief)
         w, pairs = self._rounded_up(found, belief)
         if len(w) == 1:

@@ -1,11 +1,46 @@
-"""How soon visits can be had where they are wanted."""
+"""Where life can lead at all, and how soon visits can be had where they are wanted."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from escapade.kernels.compilation import compiled
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
-__all__ = ["reach_values"]
+__all__ = ["reach_values", "spread"]
+
+
+@compiled
+def spread(
+    state_ptr: IntArray,
+    row_ptr: IntArray,
+    successor: IndexArray,
+    probability: FloatArray,
+    playable: BoolArray,
+    reached: BoolArray,
+) -> None:
+    """``reached``: ``[S]``; mark, in place, all that playable pairs may lead to.
+
+    ``playable``: ``[pairs]``, ``probability``: ``[entries]``; each state is taken up
+    once.
+    """
+    waiting = np.flatnonzero(reached)
+    queue = np.empty(reached.size, dtype=np.int64)
+    last = waiting.size
+    queue[:last] = waiting
+    first = 0
+    while first < last:
+        s = queue[first]
+        first += 1
+        for pair in range(state_ptr[s], state_ptr[s + 1]):
+            if not playable[pair]:
+                continue
+            for entry in range(row_ptr[pair], row_ptr[pair + 1]):
+                after = successor[entry]
+                if probability[entry] > 0.0 and not reached[after]:
+                    reached[after] = True
+                    queue[last] = after
+                    last += 1
 
 
 @compiled

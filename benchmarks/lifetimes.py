@@ -1,0 +1,189 @@
+"""How fast an agent lives: compiled lives beside plain ones, and how planning grows.
+
+    python benchmarks/lifetimes.py [--largest 100] [--steps 1000000] [--json FILE]
+
+On ``wall_cycle(10)`` with ``known_after=20``, everything in one run:
+
+- the compiled lifetime between two plans, beside the bare compiled sampler, which
+  draws an action and a next state and writes both down;
+- a life of 50,000 steps with all its planning, compiled and as a plain loop of asking
+  and telling;
+- asking and telling once, beside a step of Gymnasium's FrozenLake.
+
+Then fields of growing size, up to ``largest`` cells a side: how long a plan takes there
+for each non-zero of the kernel, and on the largest how long a life of ``steps`` lasts.
+Times are of the processor, the least of several rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+
+import escapade as ep
+from escapade.kernels.sampling import fill_cumulative, rollout
+
+ROUNDS = 3
+SIZES = (10, 20, 40, 70, 100)
+
+
+def least(task: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Return the least processor time of several calls, in seconds."""
+    best = np.inf
+    for _ in range(rounds):
+        begin = time.process_time()
+        task()
+        best = min(best, time.process_time() - begin)
+    return best
+
+
+def grown(world: ep.environments.World, steps: int) -> tuple[ep.E4, object]:
+    """Return an agent that has lived, and its world."""
+    agent = ep.E4(world.knowledge, ep.E4Settings(known_after=20, seed=0))
+    env = world.make_env()
+    ep.simulate(agent, env, steps)
+    return agent, env
+
+
+def between_plans(world: ep.environments.World, steps: int = 1_000_000) -> dict:
+    """Time the compiled lifetime without plans, and the sampler, in ns a step."""
+    agent, env = grown(world, 100_000)
+    agent.planned.plan.watch[:] = np.iinfo(np.int64).max  # no plan from here on
+    plans = agent.plans
+    lived = least(lambda: ep.simulate(agent, env, steps))
+    assert agent.plans == plans
+    cmdp = world.cmdp
+    cumulative = np.empty_like(cmdp.probability)
+    fill_cumulative(cmdp.row_ptr, cmdp.probability, cumulative)
+    actions = np.empty(cmdp.n_pairs)
+    earning = agent.planning.earning(agent.belief, agent.safety, agent.planned)
+    fill_cumulative(cmdp.state_ptr, earning.weights, actions)
+    states = np.zeros(steps + 1, dtype=np.int32)
+    pairs = np.zeros(steps, dtype=np.int32)
+    rng = np.random.default_rng(0)
+
+    def sample() -> None:
+        rollout(
+            cmdp.state_ptr, actions, cmdp.row_ptr, cmdp.successor, cumulative, 0, rng,
+            states, pairs,
+        )  # fmt: skip
+
+    sample()
+    return {"lifetime": 1e9 * lived / steps, "sampler": 1e9 * least(sample) / steps}
+
+
+def whole_life(world: ep.environments.World, steps: int = 50_000) -> dict:
+    """Time whole lives with all their planning, in seconds."""
+
+    def live(compiled: bool) -> int:
+        agent = ep.E4(world.knowledge, ep.E4Settings(known_after=20, seed=0))
+        ep.simulate(agent, world.make_env(), steps, compiled=compiled)
+        return agent.plans
+
+    return {
+        "plans": live(True),
+        "compiled": least(lambda: live(True)),
+        "plain": least(lambda: live(False), rounds=1),
+    }
+
+
+def single_steps(world: ep.environments.World, steps: int = 10_000) -> dict:
+    """Time one question and answer, and one step of FrozenLake, in µs."""
+    agent, _ = grown(world, 100_000)
+    agent.planned.plan.watch[:] = np.iinfo(np.int64).max
+
+    def converse() -> None:
+        state = agent.state
+        for _ in range(steps):  # the move that surely stays where it is
+            decision = agent.ask(state)
+            state = int(stays[state, decision.action])
+            agent.tell(decision, reward=0.0, cost=0.0, next_state=state)
+
+    cmdp = world.cmdp
+    stays = np.full((cmdp.n_states, cmdp.n_actions), -1)
+    likeliest = np.array(
+        [
+            cmdp.successor[low + np.argmax(cmdp.probability[low:high])]
+            for low, high in zip(cmdp.row_ptr[:-1], cmdp.row_ptr[1:], strict=True)
+        ]
+    )
+    stays[cmdp.pair_state, cmdp.pair_action] = likeliest
+    lake = gymnasium.make("FrozenLake-v1")
+    lake.reset(seed=0)
+    lake.action_space.seed(0)
+
+    def slide() -> None:
+        for _ in range(steps):
+            _, _, ended, cut_off, _ = lake.step(lake.action_space.sample())
+            if ended or cut_off:
+                lake.reset()
+
+    return {
+        "ask and tell": 1e6 * least(converse) / steps,
+        "frozen lake": 1e6 * least(slide) / steps,
+    }
+
+
+def growth(largest: int, steps: int) -> list[dict]:
+    """Time plans on growing fields, and a long life on the largest."""
+    rows = []
+    for size in (*[s for s in SIZES if s < largest], largest):
+        world = ep.environments.wall_cycle(size)
+        begin = time.process_time()
+        agent = ep.E4(world.knowledge, ep.E4Settings(known_after=5, seed=0))
+        birth = time.process_time() - begin
+        env = world.make_env()
+        ep.simulate(agent, env, 2_000)
+        plans = agent.plans
+        begin = time.process_time()
+        many = steps if size == largest else 20_000
+        ep.simulate(agent, env, many)
+        lived = time.process_time() - begin
+        again = least(lambda agent=agent: agent.replan())
+        nnz = int(agent.knowledge.successor.size)
+        rows.append(
+            {
+                "size": size,
+                "non-zeros": nnz,
+                "birth, s": birth,
+                "plans": agent.plans - plans,
+                "steps": many,
+                "life, s": lived,
+                "known": int(agent.planned.plan.known.sum()),
+                "replan, ms": 1e3 * again,
+                "ns a non-zero": 1e9 * again / nnz,
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--largest", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    world = ep.environments.wall_cycle(10)
+    found: dict[str, object] = {}
+    for name, measure in (
+        ("ns a step", between_plans),
+        ("a life of 50,000 steps, s", whole_life),
+        ("one step, µs", single_steps),
+    ):
+        found[name] = measure(world)
+        print(name, found[name], flush=True)
+    found["growth"] = growth(options.largest, options.steps)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
