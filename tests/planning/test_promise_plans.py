@@ -275,14 +275,14 @@ def test_no_robust_plan_breaks_its_word() -> None:
 
 
 @pytest.mark.slow
-def test_fifty_robust_problems() -> None:
+def test_thirty_robust_problems() -> None:
     """Bounds in order, budgets kept, and no stationary policy above PromiseDP's error.
 
-    ``benchmarks/robust_gaps.py`` prints the table, with more restarts.
+    ``benchmarks/robust_gaps.py`` prints the table of fifty, with more restarts.
     """
-    rows = [measure(seed, restarts=2) for seed in range(50)]
+    rows = [measure(seed, restarts=1) for seed in range(30)]
     assert [(row.seed, row.broken) for row in rows if row.broken] == []
-    assert sum(not np.isnan(row.stationary) for row in rows) >= 10
+    assert sum(not np.isnan(row.stationary) for row in rows) >= 8
     # PromiseDP is the reference: nearer to the bound than any other, taken together
     gaps = {name: np.median([row.gap(name) for row in rows]) for name in ROBUST}
     assert min(gaps, key=gaps.get) == "PromiseDP"
