@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from escapade.agent.e4 import E4
     from escapade.agent.settings import E4Settings
+    from escapade.experiment.plant import open_plant as open  # noqa: A004
     from escapade.knowledge.knowledge import Knowledge
     from escapade.knowledge.log import Log
     from escapade.model.cmdp import CMDP
@@ -82,6 +83,7 @@ __all__ = [
     "learning",
     "model",
     "occupancy",
+    "open",
     "planning",
     "preflight",
     "robust_evaluate",
@@ -114,18 +116,22 @@ _MODULE_OF = {
     "evaluate": "escapade.model.evaluation",
     "fallback": "escapade.planning.fallback",
     "occupancy": "escapade.model.evaluation",
+    "open": "escapade.experiment.plant",
     "preflight": "escapade.preflight.examine",
     "robust_evaluate": "escapade.planning.robust_evaluation",
     "simulate": "escapade.simulation.simulate",
     "solve": "escapade.planning.solve",
 }
 
+_CALLED = {"open": "open_plant"}
+"""Names that are others where they are defined."""
+
 if not TYPE_CHECKING:  # a type checker must see that other names do not exist
 
     def __getattr__(name: str) -> Any:
         """Import the module that holds a public name, on its first use (PEP 562)."""
         if name in _MODULE_OF:
-            value = getattr(import_module(_MODULE_OF[name]), name)
+            value = getattr(import_module(_MODULE_OF[name]), _CALLED.get(name, name))
         elif name == "__version__":
             value = import_module("importlib.metadata").version("escapade")
         elif name in __all__:

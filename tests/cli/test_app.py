@@ -17,7 +17,17 @@ from escapade.cli import app, main
 from escapade.cli.options import Json
 from escapade.errors import MissingExtraError, SolverError
 
-COMMANDS = ("bounds", "check", "demo", "envs", "resume", "run", "solve", "verify")
+COMMANDS = (
+    "bounds",
+    "check",
+    "demo",
+    "envs",
+    "resume",
+    "run",
+    "serve",
+    "solve",
+    "verify",
+)
 
 
 @pytest.fixture

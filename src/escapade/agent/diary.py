@@ -30,6 +30,7 @@ def write(agent: E4) -> dict[str, Any]:
         "open": pack_opened(agent._open),
         "last": agent._last,
         "late": agent.late.state(),
+        "learning": agent.learning,
         "budget": agent.knowledge.budget.tolist(),
     }
 
@@ -48,6 +49,7 @@ def read(agent: E4, journal: Mapping[str, Any]) -> None:
     agent._open = unpack_opened(journal["open"])
     agent._last = unpack_told(journal["last"])
     agent.late.restore(journal["late"])
+    agent.learning = bool(journal["learning"])
     budget = np.array(journal["budget"], dtype=np.float64)
     if not np.array_equal(budget, agent.knowledge.budget):
         agent.cap = budget - agent._kept

@@ -32,7 +32,6 @@ from escapade.agent.refinement import further_goals, worth_refining
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.errors import AssumptionError, check_kind, refusal
-from escapade.kernels.evidence import find_entry
 from escapade.kernels.ledger import Pending
 from escapade.kernels.lifetime import strays
 from escapade.kernels.paper import CORRECTED, Course, begin, choose, settle_step
@@ -80,6 +79,8 @@ class E4:
         What has changed in the world, and what became of the promise, in words.
     plans, decisions
         How often the agent has planned and decided.
+    learning
+        Whether it learns; see :mod:`escapade.agent.operators`.
     certified
         Whether, when it last looked, the earning policy was certified to be within
         ``epsilon`` of the best; see :meth:`certificate`.
@@ -152,6 +153,7 @@ class E4:
         self._look_at = 0
         self._renew_at = 0
         self.state: int | None = None
+        self.learning = True
         self.surely = Surely(knowledge)
         self.late = LateCosts(knowledge.discount)
         self._open: tuple[Decision, int] | None = None
@@ -267,9 +269,11 @@ class E4:
         if pair < 0:
             return
         counted = self._within_reach(decision.state, after)
-        counted = counted and self.belief.evidence.record(pair, after, earned, paid)
-        if counted:
-            self.changed[pair] = True
+        if not self.learning:
+            counted = counted and self.belief.evidence.possible(pair, after)
+        elif counted:
+            counted = self.belief.evidence.record(pair, after, earned, paid)
+            self.changed[pair] |= counted
         self._close(told, pair, paid, counted=counted)
 
     def forget(self, decision: Decision, *, next_state: SupportsIndex) -> None:
@@ -292,9 +296,8 @@ class E4:
         pair = self._opened(decision, told)
         if pair < 0:
             return
-        evidence = self.belief.evidence
-        entry = find_entry(evidence.row_ptr, evidence.successor, pair, after)
-        counted = entry >= 0 and self._within_reach(decision.state, after)
+        counted = self.belief.evidence.possible(pair, after)
+        counted = counted and self._within_reach(decision.state, after)
         self._close(told, pair, None, counted=counted)
 
     def tell_cost(self, decision: Decision | int, cost: ArrayLike) -> None:
@@ -321,8 +324,9 @@ class E4:
         )
         np.minimum(raised * _DOWN, self.cap, out=raised)
         np.maximum(self.promise, raised, out=self.promise)
-        self.belief.evidence.record_cost(pair, paid)
-        self.changed[pair] = True
+        if self.learning:
+            self.belief.evidence.record_cost(pair, paid)
+            self.changed[pair] = True
         wrong = self.surely.contradicted(pair, None, paid)
         if wrong:
             self.break_down(wrong)
@@ -393,7 +397,7 @@ class E4:
                 f"{layout.pair_state[pair]}, action {layout.pair_action[pair]}, found "
                 f"state {next_state}"
             )
-        elif self.wish[0] >= 1.0 and not self.breaks:
+        elif self.wish[0] >= 1.0 and not self.breaks and self.learning:
             self.replan()
 
     def replan(self) -> None:
@@ -556,13 +560,14 @@ class E4:
         return self._certify(here, search=True)
 
     def _certify(self, state: int, *, search: bool) -> Certificate:
-        earning = self.planning.earning(self.belief, self.safety, self.planned)
+        weights = self.planning.earning(self.belief, self.safety, self.planned).weights
+        epsilon = self.settings.epsilon
         return certify(
             self.belief,
             self.planned,
-            earning.weights,
+            weights,
             state=state,
-            epsilon=self.settings.epsilon,
+            epsilon=epsilon,
             search=search,
         )
 
@@ -594,7 +599,11 @@ class E4:
         """The decision whose outcome has not been told, if there is one."""
         return None if self._open is None else self._open[0]
 
+    def take_instead(self, decision: Decision, pair: int) -> None:
+        """Put another decision in the place of the one that is open."""
+        self._open = (decision, pair)
+
     @property
     def open_pair(self) -> int:
-        """The pair of the decision whose outcome has not been told; −1 if none."""
+        """Its pair; −1 if none."""
         return -1 if self._open is None else self._open[1]

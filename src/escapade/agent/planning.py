@@ -264,6 +264,28 @@ class Planning:
             ),
         )
 
+    def only_earning(self, belief: Belief, safety: Safety, planned: Planned) -> Planned:
+        """Return a plan that explores nothing, and earns wherever it can."""
+        earning = self.earning(belief, safety, planned)
+        frontier = replace(
+            planned.frontier,
+            pairs=np.full_like(planned.frontier.pairs, -1),
+            wanted=np.zeros_like(planned.frontier.wanted),
+            value=np.zeros_like(planned.frontier.value),
+        )
+        plan = planned.plan
+        return replace(
+            planned,
+            frontier=frontier,
+            earning=earning,
+            plan=plan._replace(
+                goal=np.zeros_like(plan.goal),
+                exploring=np.zeros_like(plan.exploring),
+                by_level=earning.levels is not None,
+                **_nodes(belief, frontier, earning),
+            ),
+        )
+
     def _watch(self, visits: IntArray) -> IntArray:
         """Return the visits of each pair at which evidence has grown enough."""
         settings = self._settings

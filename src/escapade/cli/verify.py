@@ -29,10 +29,10 @@ def verify(
     journal holds.
     """
     from escapade.cli.screen import Progress
-    from escapade.experiment import Run
+    from escapade.experiment import find_run
     from escapade.experiment.verification import verify as derive
 
-    found = Run(directory)
+    found = find_run(directory)
     said = time.monotonic()
     progress = Progress(1)
 

@@ -6,19 +6,24 @@ it; :func:`live` begins it, or goes on with it after an interruption, whatever t
 
 from escapade.experiment.callbacks import Callback, Moment, Silent
 from escapade.experiment.journal import Event
+from escapade.experiment.plant import Plant, open_plant
 from escapade.experiment.running import Interruption, live
 from escapade.experiment.spec import RunSpec, load_spec
-from escapade.experiment.store import Run, RunStore
+from escapade.experiment.store import PlantRun, Run, RunStore, find_run
 
 __all__ = [
     "Callback",
     "Event",
     "Interruption",
     "Moment",
+    "Plant",
+    "PlantRun",
     "Run",
     "RunSpec",
     "RunStore",
     "Silent",
+    "find_run",
     "live",
     "load_spec",
+    "open_plant",
 ]

@@ -16,7 +16,7 @@ from escapade.typing import BoolArray
 
 __all__ = ["DERIVED", "Watcher"]
 
-DERIVED = ("plan", "break")
+DERIVED = ("plan", "break", "drift")
 """Kinds of events that follow from the steps; all others were told."""
 
 _STEP_OF_BREAK = re.compile(r"decision (\d+): ")
@@ -34,7 +34,7 @@ class Watcher:
     def __init__(self, agent: E4) -> None:
         self._agent = agent
         self._known: BoolArray = np.array(agent.planned.plan.known)
-        self._breaks = len(agent.breaks)
+        self._said = {"break": len(agent.breaks), "drift": len(agent.drifts)}
         self._seen: list[Event] = []
 
     def planned(self, step: int) -> None:
@@ -56,11 +56,13 @@ class Watcher:
         self._note_breaks()
 
     def _note_breaks(self) -> None:
-        for what in self._agent.breaks[self._breaks :]:
-            found = _STEP_OF_BREAK.match(what)
-            step = int(found[1]) + 1 if found else self._agent.decisions
-            self._seen.append(Event(step=step, kind="break", content={"what": what}))
-        self._breaks = len(self._agent.breaks)
+        agent = self._agent
+        for kind, said in (("drift", agent.drifts), ("break", agent.breaks)):
+            for what in said[self._said[kind] :]:
+                found = _STEP_OF_BREAK.match(what)
+                step = int(found[1]) + 1 if found else agent.decisions
+                self._seen.append(Event(step=step, kind=kind, content={"what": what}))
+            self._said[kind] = len(said)
 
     def take(self) -> list[Event]:
         """Return what was noted since the last time."""

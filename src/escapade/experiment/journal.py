@@ -20,19 +20,19 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from escapade.errors import InvalidFileError
-from escapade.experiment.rows import columns, pack, trace_of, values_of
+from escapade.experiment.rows import PendingRow, columns, pack, trace_of, values_of
 from escapade.experiment.schema import canonical, connect, storing
 from escapade.simulation.trace import Trace
 from escapade.typing import FloatArray
 
-__all__ = ["Event", "Journal", "PendingRow"]
+__all__ = ["Event", "Journal"]
 
 _BLOCK = 4096
 """Steps that one seal covers."""
@@ -55,19 +55,6 @@ class Event:
     step: int
     kind: str
     content: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingRow:
-    """A decision whose outcome is not known yet."""
-
-    step: int
-    state: int
-    action: int
-    phase: int
-    reason: int
-    promise: tuple[float, ...]
-    reserved: tuple[float, ...]
 
 
 class Journal:
@@ -212,6 +199,11 @@ class Journal:
             if not kinds or kind in kinds
         ]
 
+    @property
+    def n_events(self) -> int:
+        """How many events there are."""
+        return int(self._rows("SELECT count(*) FROM events")[0][0])
+
     def progress(self) -> list[dict[str, Any]]:
         """Return how the run got on, by the clock."""
         rows = self._rows("SELECT step, at, content FROM progress ORDER BY id")
@@ -275,6 +267,22 @@ class Journal:
                 raise
             self._commit(0)
         self.pending = row
+
+    def redecide(self, action: int, event: Event) -> None:
+        """Put another action into the decision that is pending, and say why."""
+        assert self.pending is not None
+        with storing(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._db.execute(
+                    "UPDATE steps SET action = ? WHERE step = ?", (action, self.n_steps)
+                )
+                self._note(event)
+            except BaseException:
+                self._undo()
+                raise
+            self._commit(0)
+        self.pending = replace(self.pending, action=action)
 
     def complete(self, trace: Trace, events: Iterable[Event] = ()) -> None:
         """Add what came of the decision that is pending: a trace of that one step."""

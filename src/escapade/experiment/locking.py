@@ -49,6 +49,11 @@ class RunLock:
         os.ftruncate(self._file, 0)
         os.write(self._file, f"{os.getpid()}\n".encode())
 
+    @property
+    def held(self) -> bool:
+        """Whether it was not let go of."""
+        return self._file >= 0
+
     def close(self) -> None:
         """Let go."""
         if self._file >= 0:

@@ -11,6 +11,7 @@ when it was written; seals are taken of that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,16 @@ from escapade.agent.phases import REASONS, Phase
 from escapade.simulation.trace import Trace
 from escapade.typing import ArrayLike, FloatArray
 
-__all__ = ["COLUMNS", "columns", "one_step", "pack", "trace_of", "values_of"]
+__all__ = [
+    "COLUMNS",
+    "PendingRow",
+    "columns",
+    "one_step",
+    "pack",
+    "pending_row",
+    "trace_of",
+    "values_of",
+]
 
 COLUMNS = (
     "step",
@@ -36,6 +46,19 @@ COLUMNS = (
 )
 _PER_CHANNEL = ("cost", "promise", "reserved")
 _WHOLE = ("step", "state", "action", "phase", "next_state", "reason")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRow:
+    """A decision whose outcome is not known yet."""
+
+    step: int
+    state: int
+    action: int
+    phase: int
+    reason: int
+    promise: tuple[float, ...]
+    reserved: tuple[float, ...]
 
 
 def columns(n_costs: int) -> tuple[str, ...]:
@@ -164,3 +187,16 @@ def pack(trace: Trace, first: int) -> np.ndarray:
 def _one_nan(values: FloatArray) -> FloatArray:
     """Return values with one and the same NaN, and no zero but the positive one."""
     return np.where(np.isnan(values), np.nan, values + 0.0)
+
+
+def pending_row(decision: Decision) -> PendingRow:
+    """Return a decision as the journal holds it before its outcome is known."""
+    return PendingRow(
+        step=decision.id,
+        state=decision.state,
+        action=decision.action,
+        phase=int(decision.phase),
+        reason=decision.reason_code,
+        promise=decision.promise,
+        reserved=decision.reserved,
+    )

@@ -34,9 +34,9 @@ from escapade.experiment.checkpoint import (
     world_state,
 )
 from escapade.experiment.events import Watcher
-from escapade.experiment.journal import Event, PendingRow
+from escapade.experiment.journal import Event
 from escapade.experiment.locking import RunLock
-from escapade.experiment.rows import one_step, pack
+from escapade.experiment.rows import one_step, pack, pending_row
 from escapade.experiment.schema import storing
 from escapade.experiment.store import FILES, SUMMARY, Run
 from escapade.experiment.summary import digest_of, summarise
@@ -350,19 +350,6 @@ class _Life:
         for callback in self._callbacks:
             callback.on_end(summary)
         return summary
-
-
-def pending_row(decision: Decision) -> PendingRow:
-    """Return a decision as the journal holds it before its outcome is known."""
-    return PendingRow(
-        step=decision.id,
-        state=decision.state,
-        action=decision.action,
-        phase=int(decision.phase),
-        reason=decision.reason_code,
-        promise=decision.promise,
-        reserved=decision.reserved,
-    )
 
 
 def _first_difference(trace: Trace, recorded: Trace) -> int | None:

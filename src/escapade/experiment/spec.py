@@ -28,7 +28,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -45,8 +45,9 @@ from escapade.agent.settings import E4Settings
 from escapade.environments.registry import make, names, parameters
 from escapade.environments.world import World
 from escapade.errors import InvalidFileError, InvalidInputError, refusal
+from escapade.knowledge.knowledge import Knowledge
 
-__all__ = ["RunSpec", "load_spec"]
+__all__ = ["PlantSpec", "RunSpec", "load_spec"]
 
 _MOST = 2**53
 """Whole numbers that TOML, JSON, SQLite and doubles all hold."""
@@ -83,7 +84,16 @@ def _of_agent(settings: dict[str, Any]) -> dict[str, Any]:
             said.removeprefix("Input should be "),
             repr(first["input"]),
         ) from None
-    return {name: getattr(made, name) for name in _OF_AGENT}
+    return {name: _plain(getattr(made, name)) for name in _OF_AGENT}
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as TOML can hold it; what is not set is left out."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(v) for key, v in value.items() if v is not None}
+    return value
 
 
 class RunSpec(BaseModel):
@@ -210,6 +220,70 @@ class RunSpec(BaseModel):
             raise InvalidFileError(f"{source}{place}: {error}") from None
 
 
+class PlantSpec(BaseModel):
+    """With what a life beside a plant began.
+
+    Attributes
+    ----------
+    format, kind
+        Of this format, and what it describes.
+    knowledge
+        Fingerprint of what the agent was told.
+    seed, settings
+        Of the agent.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format: Literal[1] = 1
+    kind: Literal["plant"] = "plant"
+    knowledge: str
+    seed: int = Field(ge=0, le=_MOST)
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, knowledge: Knowledge, settings: E4Settings) -> PlantSpec:
+        """Return the specification of a life that begins."""
+        if settings.seed is None:
+            raise refusal(
+                "settings", "a seed, so that decisions come about again", None
+            )
+        told = {name: _plain(getattr(settings, name)) for name in _OF_AGENT}
+        return cls(
+            knowledge=knowledge.fingerprint,
+            seed=settings.seed,
+            settings={key: v for key, v in told.items() if v is not None},
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        text = json.dumps(self.model_dump(), sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def make_settings(self) -> E4Settings:
+        """Return the settings of the agent."""
+        return E4Settings(**self.settings, seed=self.seed)
+
+    def to_toml(self) -> str:
+        """Return the specification in TOML."""
+        head = self.model_dump(exclude={"settings"})
+        lines = [*_toml_lines(head), "", "[settings]", *_toml_lines(self.settings)]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_toml(cls, text: str, *, source: str) -> PlantSpec:
+        """Read a specification."""
+        try:
+            return cls(**tomllib.loads(text))
+        except (tomllib.TOMLDecodeError, ValidationError) as error:
+            said = str(error).splitlines()[0]
+            raise InvalidFileError(
+                f"{source}: expected what a life beside a plant began with, "
+                f"found {said}"
+            ) from None
+
+
 def load_spec(path: Path) -> RunSpec:
     """Read the specification in a TOML file."""
     try:
@@ -261,6 +335,9 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key} = {_toml(v)}" for key, v in value.items())
+        return f"{{ {inner} }}"
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
     return repr(value)

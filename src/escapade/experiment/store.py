@@ -21,20 +21,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 from escapade.agent.e4 import E4
+from escapade.agent.settings import E4Settings
 from escapade.environments.world import World
 from escapade.errors import InvalidFileError, refusal
 from escapade.experiment.checkpoint import load_checkpoint, read_sealed
 from escapade.experiment.journal import Event, Journal
 from escapade.experiment.schema import create, storing
-from escapade.experiment.spec import RunSpec, load_spec
+from escapade.experiment.spec import PlantSpec, RunSpec, load_spec
+from escapade.knowledge.knowledge import Knowledge
 from escapade.model.archives import write_atomically
 from escapade.simulation.trace import Trace
 
-__all__ = ["Run", "RunStore", "Status"]
+__all__ = ["PlantRun", "Run", "RunStore", "Status", "find_run"]
 
 Status = Literal["new", "begun", "finished"]
 
 SPEC, JOURNAL, SUMMARY = "spec.toml", "journal.sqlite", "summary.json"
+KNOWLEDGE = "knowledge.npz"
 FILES = (SPEC, JOURNAL, "checkpoint.npz", "checkpoint.json")
 """What a summary names the digests of."""
 
@@ -81,6 +84,19 @@ class Run:
         """The specification."""
         return load_spec(self.directory / SPEC)
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the run is."""
+        return self.spec.digest
+
+    def spec_text(self) -> str:
+        """Return what has to stand in ``spec.toml``."""
+        return self.spec.to_toml()
+
+    def born(self) -> E4:
+        """Return the agent as it was born."""
+        return E4(self.world.knowledge, self.spec.make_settings())
+
     @cached_property
     def world(self) -> World:
         """The world, with its truth."""
@@ -112,6 +128,11 @@ class Run:
                 },
             )
         return Journal(path, write=write, durable=write and self.spec.durable)
+
+    @property
+    def journal_path(self) -> Path:
+        """Of the database."""
+        return self.directory / JOURNAL
 
     @property
     def n_steps(self) -> int:
@@ -172,6 +193,96 @@ class Run:
                 f"run: expected a checkpoint in {self.directory}, found none yet"
             )
         return found.agent
+
+
+class PlantRun(Run):
+    """What an agent beside a plant has written, to be read; see :func:`escapade.open`.
+
+    There is no world in it, and no end.
+    """
+
+    def __repr__(self) -> str:
+        return f"PlantRun({str(self.directory)!r})"
+
+    @staticmethod
+    def exists(directory: Path) -> bool:
+        """Whether a life was begun there."""
+        return (directory / SPEC).is_file()
+
+    @classmethod
+    def begin(
+        cls, directory: Path, knowledge: Knowledge, settings: E4Settings
+    ) -> PlantRun:
+        """Make the directory of a life that begins."""
+        spec = PlantSpec.of(knowledge, settings)
+        with storing(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+            if any(directory.iterdir()):
+                raise refusal("path", "a directory that is empty or new", directory)
+            knowledge.save(directory / KNOWLEDGE)
+            text = spec.to_toml().encode()
+            write_atomically(directory / SPEC, lambda file: file.write(text))
+        return cls(directory)
+
+    @cached_property
+    def plant_spec(self) -> PlantSpec:
+        """What the agent was told, by digest, and its settings."""
+        return PlantSpec.from_toml(
+            (self.directory / SPEC).read_text("utf-8"), source=SPEC
+        )
+
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """What the agent was told at birth."""
+        found = Knowledge.load(self.directory / KNOWLEDGE)
+        if found.fingerprint != self.plant_spec.knowledge:
+            raise InvalidFileError(
+                f"{KNOWLEDGE}: expected the knowledge with which the life began, found "
+                f"other"
+            )
+        return found
+
+    def check(self, knowledge: Knowledge | None, settings: E4Settings | None) -> None:
+        """Refuse knowledge or settings other than those that the life began with."""
+        spec = self.plant_spec
+        if knowledge is not None and knowledge.fingerprint != spec.knowledge:
+            raise refusal(
+                "knowledge", f"what the life in {self.directory} began with", "other"
+            )
+        if settings is not None and settings != spec.make_settings():
+            raise refusal(
+                "settings", f"what the life in {self.directory} began with", "others"
+            )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the life began with."""
+        return self.plant_spec.digest
+
+    def spec_text(self) -> str:
+        """Return what has to stand in ``spec.toml``."""
+        return self.plant_spec.to_toml()
+
+    def born(self) -> E4:
+        """Return the agent as it was born."""
+        return E4(self.knowledge, self.plant_spec.make_settings())
+
+    @property
+    def status(self) -> Status:
+        """``new`` before the journal is begun, ``begun`` ever after."""
+        return "begun" if self.journal_path.exists() else "new"
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """``None``: a life beside a plant does not end by itself."""
+        return None
+
+
+def find_run(directory: str | PathLike[str]) -> Run:
+    """Return the run in a directory, simulated or beside a plant."""
+    if (Path(directory) / KNOWLEDGE).exists():
+        return PlantRun(directory)
+    return Run(directory)
 
 
 class RunStore:

@@ -23,8 +23,9 @@ from escapade.experiment.checkpoint import Checkpoint, load_checkpoint
 from escapade.experiment.events import DERIVED, Watcher
 from escapade.experiment.inequalities import broken_inequality
 from escapade.experiment.journal import Event, Journal
+from escapade.experiment.retelling import Retelling
 from escapade.experiment.schema import canonical
-from escapade.experiment.store import SPEC, Run
+from escapade.experiment.store import SPEC, PlantRun, Run
 from escapade.experiment.summary import digest_of, summarise
 from escapade.experiment.versions import versions
 from escapade.simulation.replay import replay
@@ -123,8 +124,7 @@ def verify(
 def _check_files(run: Run, checks: _Checks) -> None:
     wrong = None
     try:
-        spec = run.spec
-        if (run.directory / SPEC).read_bytes() != spec.to_toml().encode():
+        if (run.directory / SPEC).read_bytes() != run.spec_text().encode():
             wrong = "it is not as it was written"
     except EscapadeError as error:
         wrong = str(error)
@@ -150,7 +150,7 @@ def _open(run: Run, checks: _Checks) -> Journal:
         checks.note("journal", str(error), "")
         raise _Failed from error
     wrong = journal.damage()
-    if not wrong and journal.about.get("spec") != run.spec.digest:
+    if not wrong and journal.about.get("spec") != run.digest:
         wrong = ["it is the journal of another run"]
     try:
         checks.note(
@@ -176,10 +176,12 @@ def _check_journal(
         checks.note("checkpoint", str(error), "")
         return 0
     try:
-        agent = E4(run.world.knowledge, run.spec.make_settings())
-    except AssumptionError as error:
+        agent = run.born()
+    except (AssumptionError, InvalidFileError) as error:
         checks.note("decisions", str(error), "")
         return 0
+    if isinstance(run, PlantRun):
+        return _check_plant(agent, journal, checks, checkpoint)
     told = _Again(agent, journal, checkpoint)
     told.to_the_end(on_progress)
     elsewhere = _other_versions(journal)
@@ -202,6 +204,27 @@ def _check_journal(
     summary = run.summary
     if summary is not None:
         _check_summary(agent, journal, summary, checks)
+    return told.steps
+
+
+def _check_plant(
+    agent: E4, journal: Journal, checks: _Checks, checkpoint: Checkpoint | None
+) -> int:
+    """Tell an agent again what was told beside a plant."""
+    told = Retelling(agent, journal, first=0)
+    told.to_the_end()
+    wrong = told.wrong and f"{told.wrong}{_other_versions(journal)}"
+    checks.note(
+        "decisions",
+        wrong,
+        f"{told.steps:,} decisions and promises come about again, bit for bit",
+    )
+    if checkpoint is not None and checkpoint.step == journal.n_steps:
+        wrong = None
+        if journal.pending is None and checkpoint.world is not None:
+            same = checkpoint.world.get("events") == journal.n_events
+            wrong = _difference(agent, checkpoint.agent) if same else None
+        checks.note("checkpoint", wrong, f"the agent after step {checkpoint.step}")
     return told.steps
 
 

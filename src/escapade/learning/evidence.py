@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from escapade.kernels.evidence import record, record_all
+from escapade.kernels.evidence import find_entry, record, record_all
 from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["Evidence"]
@@ -97,6 +97,10 @@ class Evidence:
         self.cost_count[pair] += 1
         self.cost_sum[:, pair] += cost
         self.cost_square[:, pair] += cost * cost
+
+    def possible(self, pair: int, next_state: int) -> bool:
+        """Whether the rows allow a transition."""
+        return find_entry(self.row_ptr, self.successor, pair, next_state) >= 0
 
     def record_all(
         self,
