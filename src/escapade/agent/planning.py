@@ -282,7 +282,7 @@ class Planning:
                 goal=np.zeros_like(plan.goal),
                 exploring=np.zeros_like(plan.exploring),
                 by_level=earning.levels is not None,
-                **_nodes(belief, frontier, earning),
+                **_nodes(belief, frontier, earning, None),
             ),
         )
 
