@@ -173,6 +173,11 @@ class E4:
         """Seed of the agent's own draws."""
         return self.settings.seed
 
+    @property
+    def unguarded(self) -> bool:
+        """Whether a rule of the paper's decides that the ledger does not check."""
+        return self.planned.rules.test != CORRECTED
+
     def draw_start(self) -> int | None:
         """Return the state in which life shall begin; ``None`` leaves it to the world.
 
@@ -197,7 +202,7 @@ class E4:
         here = read_state(self.knowledge, "state", state)
         if self.state is not None and here != self.state:
             raise refusal("state", f"the state told last, {self.state}", here)
-        held = not self.breaks and self.planned.rules.test == CORRECTED
+        held = not self.breaks and not self.unguarded
         if held and not self.safety.promisable[here]:
             raise AssumptionError(
                 f"state: expected one from which the budget can be promised, found "

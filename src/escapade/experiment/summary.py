@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from escapade.agent.e4 import E4
+from escapade.agent.paper.report import known_after_by_lemma
 from escapade.simulation.trace import Trace
 
 __all__ = ["assumption", "digest_of", "realised", "summarise", "verdict"]
@@ -21,6 +22,8 @@ def assumption(agent: E4) -> str:
     failure = agent.belief.failure_probability
     if agent.breaks:
         return "no promise: an assumption broke, and the fallback is played"
+    if agent.unguarded:
+        return "no promise: a rule as printed decides, with no ledger behind it"
     if failure == 0.0:
         return "holds surely, if what the agent was told is true"
     return (
@@ -55,12 +58,14 @@ def summarise(agent: E4, trace: Trace) -> dict[str, Any]:
     found: dict[str, Any] = {
         **trace.summary(),
         "realised": realised(trace),
-        "promise_kept": kept and not agent.breaks,
+        "promise_kept": kept and not agent.breaks and not agent.unguarded,
         "breaks": list(agent.breaks),
         "assumption": assumption(agent),
         "delta": agent.settings.delta,
         "failure_probability": agent.belief.failure_probability,
         "cap": agent.cap.tolist(),
+        "known_after": agent.settings.known_after,
+        "known_after_by_lemma": known_after_by_lemma(agent),
         "known_states": int(agent.planned.plan.known.sum()),
         "states": agent.knowledge.n_states,
         "certified": agent.certified,
