@@ -97,7 +97,7 @@ def test_a_confidence_bound_in_place_of_c_max_lets_it_wander_longer():
     """After enough free steps a bound below c_max makes escapes cheaper."""
     world = harbour()
     plain, bounded, printed = (
-        lived(3_000, world, escape_cost=how, known_after=10_000)[0]
+        lived(1_500, world, escape_cost=how, known_after=10_000)[0]
         for how in ("worst", "confidence", "standard-error")
     )
     worst = plain.planning._escape.cost[0]
@@ -111,9 +111,9 @@ def test_a_confidence_bound_in_place_of_c_max_lets_it_wander_longer():
 
 
 def test_adaptive_sampling_stops_when_the_widths_are_reached():
-    quota = 200
-    plain, _ = lived(5_000, known_after=quota)
-    early, _ = lived(5_000, known_after=quota, sampling="adaptive", accuracy=0.8)
+    quota = 120
+    plain, _ = lived(2_500, known_after=quota)
+    early, _ = lived(2_500, known_after=quota, sampling="adaptive", accuracy=0.8)
     assert paper_report(early).known > paper_report(plain).known
     learned = early.planning.known & ~early.knowledge.known_states
     done = learned[early.knowledge.pairs.pair_state]
@@ -122,9 +122,9 @@ def test_adaptive_sampling_stops_when_the_widths_are_reached():
 
 
 def test_a_separate_accuracy_for_each_thing_that_is_estimated():
-    alike, _ = lived(3_000, known_after=400, sampling="adaptive", accuracy=0.6)
+    alike, _ = lived(1_500, known_after=400, sampling="adaptive", accuracy=0.6)
     apart, _ = lived(
-        3_000, known_after=400, sampling="adaptive", accuracy=(0.6, 0.97, 0.97)
+        1_500, known_after=400, sampling="adaptive", accuracy=(0.6, 0.97, 0.97)
     )
     assert paper_report(apart).known >= paper_report(alike).known
     assert apart.planning._enough.sum() < alike.planning._enough.sum()
