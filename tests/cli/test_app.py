@@ -18,6 +18,7 @@ from escapade.cli.options import Json
 from escapade.errors import MissingExtraError, SolverError
 
 COMMANDS = (
+    "audit",
     "bounds",
     "check",
     "demo",

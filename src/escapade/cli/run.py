@@ -15,7 +15,15 @@ from escapade.errors import AssumptionError, refusal
 if TYPE_CHECKING:
     from escapade.experiment import Run, RunSpec
 
-__all__ = ["INTERRUPTED", "live_and_tell", "resume", "run", "tell_end"]
+__all__ = [
+    "INTERRUPTED",
+    "live_and_tell",
+    "pairs",
+    "resume",
+    "run",
+    "tell_end",
+    "worlds",
+]
 
 INTERRUPTED = 130
 """The exit code of a run that was set aside by Ctrl-C, as shells have it."""
@@ -25,7 +33,7 @@ Directory = Annotated[
 ]
 
 
-def _worlds(incomplete: str) -> list[str]:
+def worlds(incomplete: str) -> list[str]:
     """Complete the name of a world in the shell."""
     from escapade.environments import names
 
@@ -38,7 +46,7 @@ def run(
         typer.Argument(
             metavar="[ENV]",
             help="Name of a world; `escapade envs` lists them.  Not with --spec.",
-            autocompletion=_worlds,
+            autocompletion=worlds,
         ),
     ] = None,
     steps: Annotated[
@@ -221,12 +229,12 @@ def _specification(
         raise refusal("ENV", "the name of a world, or --spec", "neither")
     return RunSpec(
         **{"steps": 50_000, **said},
-        parameters=_pairs("--set", parameters),
-        settings=_pairs("--setting", settings),
+        parameters=pairs("--set", parameters),
+        settings=pairs("--setting", settings),
     )
 
 
-def _pairs(option: str, texts: list[str]) -> dict[str, Any]:
+def pairs(option: str, texts: list[str]) -> dict[str, Any]:
     """Return ``key=value`` texts as a table; values are read as TOML, or are words."""
     found: dict[str, Any] = {}
     for text in texts:

@@ -48,10 +48,13 @@ class Progress:
     ----------
     steps
         How many there are to do at most.
+    unit
+        What a step is called.
     """
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, *, unit: str = "step") -> None:
         self.steps = steps
+        self._unit = unit
         self._begun = time.monotonic()
         self._from: int | None = None
         self.rate = 0.0
@@ -62,7 +65,7 @@ class Progress:
         if self._from is None:
             self._from = since
         self.rate = (done - self._from) / max(seconds, 1e-9)
-        words = f"step {done:,} of {self.steps:,} ({done / self.steps:.0%})"
+        words = f"{self._unit} {done:,} of {self.steps:,} ({done / self.steps:.0%})"
         if self.rate > 0.0:
             left = (self.steps - done) / self.rate
             words += f", {self.rate:,.0f}/s, {duration(left)} left"

@@ -78,6 +78,7 @@ def audit(
     seed: int = 0,
     jobs: int = 1,
     confidence: float = 0.95,
+    on_life: Callable[[int], None] | None = None,
 ) -> Audit:
     """Let an agent live many lives in a world, and hold it to its promise.
 
@@ -95,6 +96,8 @@ def audit(
         Processes to share the lives among; the result does not depend on it.
     confidence
         Probability with which the bounds hold at all steps at once.
+    on_life
+        Called after every life with the number of lives so far.
 
     Returns
     -------
@@ -128,6 +131,8 @@ def audit(
     )
     for life in _lives(live, seeds.reshape(-1, 2).tolist(), jobs):
         tally.add(life)
+        if on_life is not None:
+            on_life(tally.lives)
     return tally.close(confidence)
 
 
