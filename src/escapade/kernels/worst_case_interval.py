@@ -18,7 +18,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from escapade.kernels.compilation import compiled, compiled_parallel
+from escapade.kernels.compilation import (
+    compiled,
+    compiled_parallel,
+    uncounted,
+)
 from escapade.kernels.worst_case_slices import (
     LANES,
     WIDEST,
@@ -34,6 +38,26 @@ __all__ = [
     "interval_backup_threads",
     "interval_kernel",
 ]
+
+
+@uncounted
+def _hold_slice(
+    base: FloatArray,
+    start: int,
+    width: int,
+    z: FloatArray,
+    p: FloatArray,
+    held: FloatArray,
+) -> None:
+    """`held`: `[64]` gets what the lower bounds earn; `z`, `p`: `[≥64·width]`."""
+    first = np.uint64(start)
+    for k in range(np.uint64(0), np.uint64(width * LANES)):
+        p[k] = base[first + k] * z[k]
+    for l in range(LANES):  # noqa: E741
+        held[l] = 0.0
+    for k in range(width):
+        for l in range(LANES):  # noqa: E741
+            held[l] += p[k * LANES + l]
 
 
 @compiled
@@ -63,11 +87,7 @@ def _interval_slices(
         slot = part * LANES
         at = start[part]
         gather_slice(index, at, width[part], v, sign, z)
-        for l in range(LANES):  # noqa: E741
-            held[l] = 0.0
-        for k in range(width[part]):
-            for l in range(LANES):  # noqa: E741
-                held[l] += base[at + k * LANES + l] * z[k * LANES + l]
+        _hold_slice(base, at, width[part], z, p, held)
         fill_slice(z, room, at, width[part], left, slot, p, fill, top)
         for l in range(LANES):  # noqa: E741
             row = row_of[slot + l]
