@@ -218,3 +218,13 @@ def test_what_was_not_asked_for_cannot_be_told():
         agent.forget(decision, next_state=0)
     with pytest.raises(InvalidInputError, match="decision: expected one whose cost is"):
         agent.tell_cost(decision, 0.0)
+
+
+def test_a_life_does_not_go_on_over_an_open_decision():
+    agent, world = E4(workshop().knowledge), workshop()
+    simulate(agent, world.make_env(), 5)
+    decision = agent.ask(agent.state)
+    for compiled in (True, False):
+        with pytest.raises(InvalidInputError, match="what came of"):
+            simulate(agent, world.make_env(), 5, compiled=compiled)
+    assert agent.open_decision == decision

@@ -229,9 +229,9 @@ class E4:
             reason=REASONS[reason],
             promise=tuple(self.promise.tolist()),
             reserved=tuple(planned.ledger.w[:, here].tolist()),
-            reason_code=reason,
+            reason_code=int(reason),
         )
-        self._open = (decision, pair)
+        self._open = (decision, int(pair))
         return decision
 
     def tell(

@@ -208,6 +208,9 @@ def _run_compiled(
     agent: E4, env: CMDPEnv, tape: _Tape, steps: int, until: str
 ) -> tuple[int, str]:
     """Live from plan to plan; between them nothing but compiled code runs."""
+    opened = agent.open_decision
+    if opened is not None:
+        raise refusal("agent", "what came of its last decision first", opened.id)
     world = _world(agent, env)
     pair_action = agent.knowledge.pairs.pair_action
     t = 0
