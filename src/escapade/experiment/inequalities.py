@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from escapade.agent.e4 import E4
+from escapade.agent.phases import Phase
 from escapade.kernels.ledger import AS_PLANNED, Ledger
 from escapade.simulation.trace import Trace
 from escapade.typing import FloatArray, IndexArray, IntArray
@@ -114,6 +115,7 @@ def _terms(
     drawn = np.flatnonzero(
         (reasons == AS_PLANNED) & (np.diff(plan.node_ptr)[states] > 0)
     )
+    _mix_escapes(agent, trace, first, states, (q, ahead, reach))
     if not drawn.size:
         return q, ahead, reach
     nodes = plan.node_ptr[states[drawn]]
@@ -139,6 +141,35 @@ def _terms(
         worst = held.reach[:, some][:, played].max(axis=1)
         reach[:, here] = worst[:, np.newaxis]
     return q, ahead, reach
+
+
+def _mix_escapes(
+    agent: E4,
+    trace: Trace,
+    first: int,
+    states: IntArray,
+    terms: tuple[FloatArray, FloatArray, FloatArray],
+) -> None:
+    """Put the terms of mixtures, in place, where an escape was planned and afforded."""
+    held, rules = agent.planned.ledger, agent.planned.rules
+    if rules.on or not rules.plans_escape:
+        return
+    escaped = trace.phases[first : first + states.size] == Phase.ESCAPE
+    for state in np.unique(states[escaped]):
+        some = slice(held.state_ptr[state], held.state_ptr[state + 1])
+        chance = rules.escape[state, : some.stop - some.start].copy()
+        played = np.flatnonzero(chance > 0.0)
+        if not played.size or not held.allowed[some][played].all():
+            continue
+        chance[played[-1]] += 1.0 - chance.sum()  # as it is drawn
+        mean = held.q[:, some][:, played] @ chance[played]
+        here = np.flatnonzero(escaped & (states == state))
+        promise = trace.promise[first + here]
+        here = here[(mean <= promise).all(axis=1)]
+        terms[0][:, here] = mean[:, np.newaxis]
+        ahead = held.ahead[:, some][:, played] @ chance[played]
+        terms[1][:, here] = ahead[:, np.newaxis]
+        terms[2][:, here] = held.reach[:, some][:, played].max(axis=1)[:, np.newaxis]
 
 
 def _pairs(agent: E4, states: IntArray, actions: IndexArray) -> IntArray:
