@@ -348,7 +348,7 @@ class E4:
     def _within_reach(self, state: int, after: int) -> bool:
         """Tell whether a step kept among the promisable states, if it began there."""
         planned = self.planned
-        return not strays(planned.ledger, planned.rules, state, after)
+        return self.unguarded or not strays(planned.ledger, state, after)
 
     def _close(
         self, told: Told, pair: int, paid: FloatArray | None, *, counted: bool

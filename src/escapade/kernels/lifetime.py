@@ -14,7 +14,14 @@ import numpy as np
 
 from escapade.kernels.compilation import compiled, uncounted
 from escapade.kernels.evidence import record
-from escapade.kernels.ledger import Ledger, Pending, Plan
+from escapade.kernels.ledger import (
+    Ledger,
+    Pending,
+    Plan,
+    decide,
+    settle,
+    wish_to_plan,
+)
 from escapade.kernels.paper import CORRECTED, Course, Rules, choose, settle_step
 from escapade.kernels.sampling import draw
 from escapade.typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
@@ -120,10 +127,8 @@ def surprising(counts: Counts, pair: int, reward: float, cost: FloatArray) -> bo
 
 
 @uncounted
-def strays(ledger: Ledger, rules: Rules, state: int, next_state: int) -> bool:
+def strays(ledger: Ledger, state: int, next_state: int) -> bool:
     """Tell whether a step left the promisable states, which the ledger rules out."""
-    if rules.test != CORRECTED:
-        return False
     return bool(ledger.w[0, state] < np.inf and ledger.w[0, next_state] == np.inf)
 
 
@@ -146,20 +151,35 @@ def _live(
     cost: FloatArray,
 ) -> tuple[int, int]:
     """``cost``: ``[K]`` of scratch; see :func:`live`."""
+    # what the paper's rules take along is many arrays: only where they are in force
+    by_ledger = not (rules.on or rules.plans_escape)
+    guarded = rules.test == CORRECTED
     for t in range(first, last):
         state = trace.states[t]
-        pair, phase, reason = choose(
-            ledger,
-            plan,
-            rules,
-            counts.pair_visits,
-            promise,
-            memory,
-            course,
-            state,
-            rng.random(),
-            pending,
-        )
+        if by_ledger:
+            pair, phase, reason = decide(
+                ledger,
+                plan,
+                counts.pair_visits,
+                promise,
+                memory,
+                state,
+                rng.random(),
+                pending,
+            )
+        else:
+            pair, phase, reason = choose(
+                ledger,
+                plan,
+                rules,
+                counts.pair_visits,
+                promise,
+                memory,
+                course,
+                state,
+                rng.random(),
+                pending,
+            )
         trace.pairs[t] = pair
         trace.phases[t] = phase
         trace.reasons[t] = reason
@@ -179,7 +199,7 @@ def _live(
             trace.costs[t, k] = cost[k]
         trace.rewards[t] = reward
         trace.states[t + 1] = next_state
-        if strays(ledger, rules, state, next_state):
+        if guarded and strays(ledger, state, next_state):
             return t, IMPOSSIBLE
         counted = record(
             counts.row_ptr,
@@ -199,20 +219,25 @@ def _live(
         if not counted:
             return t, IMPOSSIBLE
         counts.changed[pair] = True
-        counts.wish[0] += settle_step(
-            ledger,
-            plan,
-            rules,
-            counts.pair_visits,
-            pending,
-            course,
-            promise,
-            reward,
-            cost,
-            pair,
-            state,
-            next_state,
-        )
+        visits = counts.pair_visits
+        if by_ledger:
+            settle(ledger, pending, cost, next_state, promise)
+            counts.wish[0] += wish_to_plan(ledger, plan, visits, pair, state)
+        else:
+            counts.wish[0] += settle_step(
+                ledger,
+                plan,
+                rules,
+                visits,
+                pending,
+                course,
+                promise,
+                reward,
+                cost,
+                pair,
+                state,
+                next_state,
+            )
         if surprising(counts, pair, reward, cost):
             return t + 1, SURPRISING
         if counts.wish[0] >= 1.0:

@@ -25,7 +25,7 @@ from escapade.kernels.lifetime import (
     strays,
     surprising,
 )
-from escapade.kernels.paper import Course, Rules, choose, settle_step
+from escapade.kernels.paper import CORRECTED, Course, Rules, choose, settle_step
 from escapade.typing import FloatArray, IntArray
 
 __all__ = ["DIFFERS", "live_again"]
@@ -77,7 +77,7 @@ def _live_again(
             cost[k] = seen.costs[t, k]
         if not same:
             return t, DIFFERS
-        if strays(ledger, rules, state, next_state):
+        if rules.test == CORRECTED and strays(ledger, state, next_state):
             return t, IMPOSSIBLE
         counted = record(
             counts.row_ptr,
