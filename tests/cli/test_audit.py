@@ -20,7 +20,7 @@ def test_an_agent_that_keeps_its_promise():
     done = audit("three-state-loop", *SHORT, "--setting", "known_after=3")
     assert done.exit_code == 0
     assert done.stdout.startswith("3 lifetimes of 120 steps: no break was found")
-    assert "invariant w <= b <= d" in done.stdout
+    assert "\n  invariant w <= b <= d     broken at 0 steps\n" in done.stdout
 
 
 def test_an_object_and_nothing_else():

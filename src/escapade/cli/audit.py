@@ -120,7 +120,8 @@ def audit(
     if json:
         print_json({"world": what.world, "agent": agent, **found.summary()})
     else:
-        say(str(found))
+        for line in str(found).splitlines():
+            say(line)
     return 1 if found.broken or found.assumption_breaks else 0
 
 
