@@ -23,6 +23,7 @@ COMMANDS = (
     "check",
     "demo",
     "envs",
+    "export",
     "resume",
     "run",
     "serve",

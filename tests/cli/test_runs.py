@@ -171,6 +171,16 @@ def test_times_are_said_as_people_say_them():
     assert [duration(s) for s in (3.4, 61, 7322)] == ["3 s", "1 min 01 s", "2 h 02 min"]
 
 
+def test_a_run_is_exported(run, tmp_path):
+    run("run", *SHORT, "40", "--out", "here")
+    done = run("export", "here", "--out", "steps.csv")
+    assert (done.exit_code, done.stdout) == (0, "steps.csv: 40 rows of steps\n")
+    assert len((tmp_path / "steps.csv").read_text("utf-8").splitlines()) == 41
+    done = run("export", "here", "-o", "events.csv", "--table", "events", "--json")
+    assert json.loads(done.stdout)["rows"] == len(Run("here").events())
+    assert run("export", "here", "-o", "steps.doc").exit_code == 2
+
+
 # -- the demo --------------------------------------------------------------------------
 
 

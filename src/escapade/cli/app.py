@@ -16,7 +16,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from escapade.cli import audit, bounds, check, demo, envs, run, serve, solve, verify
+from escapade.cli import (
+    audit,
+    bounds,
+    check,
+    demo,
+    envs,
+    export,
+    run,
+    serve,
+    solve,
+    verify,
+)
 from escapade.cli.output import complain, one_line, print_json
 from escapade.errors import (
     EscapadeError,
@@ -102,6 +113,7 @@ app.command("run")(run.run)
 app.command("resume")(run.resume)
 app.command("verify")(verify.verify)
 app.command("serve")(serve.serve)
+app.command("export")(export.export)
 app.command("audit")(audit.audit)
 app.command("check")(check.check)
 app.command("solve")(solve.solve)
