@@ -21,6 +21,7 @@ COMMANDS = (
     "audit",
     "bounds",
     "check",
+    "compare",
     "demo",
     "envs",
     "export",

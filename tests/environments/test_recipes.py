@@ -33,7 +33,17 @@ BINDING = {
 }
 
 
-@pytest.fixture(params=RECIPES, ids=lambda recipe: f"{recipe[0]}{recipe[1]}")
+SMALL = ("battery", "inventory", "queue")
+
+
+def _param(recipe):
+    name, keywords = recipe
+    small = name in SMALL or (name == "frozen-lake" and "size" not in keywords)
+    marks = [] if small else [pytest.mark.slow]
+    return pytest.param(recipe, marks=marks, id=f"{name}{keywords}")
+
+
+@pytest.fixture(params=[_param(recipe) for recipe in RECIPES])
 def world(request):
     name, keywords = request.param
     return worlds.make(name, **keywords)
@@ -57,7 +67,7 @@ def test_it_can_be_promised_and_lived_in(world):
     found = ep.preflight(world.knowledge)
     assert found.promisable
     agent = ep.E4(world.knowledge, ep.E4Settings(seed=2))
-    trace = ep.simulate(agent, world.env, steps=1_500)
+    trace = ep.simulate(agent, world.env, steps=800)
     assert agent.breaks == []
     assert (trace.reserved <= trace.promise).all()
     assert (trace.promise <= trace.budget).all()

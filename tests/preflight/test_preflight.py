@@ -41,7 +41,16 @@ def told(cmdp, **changes):
     )
 
 
-@pytest.mark.parametrize("name", ep.environments.names())
+LARGE = {"cliff-walk", "lava-gap", "pendulum", "toll-cycle", "wall-cycle"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else [])
+        for name in ep.environments.names()
+    ],
+)
 def test_the_agent_takes_on_what_preflight_allows_and_refuses_the_rest(name):
     smaller = {"size": 4} if name.endswith("-cycle") else {}
     knowledge = ep.environments.make(name, **smaller).knowledge
@@ -192,6 +201,7 @@ def test_a_budget_that_does_not_bind_is_warned_of():
     assert budget_binds(two_ways(budget=0.0).replace(start=2)) is None
 
 
+@pytest.mark.slow
 def test_the_paper_asks_for_more_than_the_ledger_does():
     found = ep.preflight(ep.environments.wall_cycle().knowledge)
     assert found.promisable

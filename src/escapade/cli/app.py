@@ -20,6 +20,7 @@ from escapade.cli import (
     audit,
     bounds,
     check,
+    compare,
     demo,
     envs,
     export,
@@ -116,6 +117,7 @@ app.command("serve")(serve.serve)
 app.command("export")(export.export)
 app.command("audit")(audit.audit)
 app.command("check")(check.check)
+app.command("compare")(compare.compare)
 app.command("solve")(solve.solve)
 app.command("bounds")(bounds.bounds)
 app.command("envs")(envs.envs)

@@ -11,6 +11,7 @@ from escapade.environments.brought import Brought, BroughtEnv
 from escapade.environments.cmdp_env import CMDPEnv
 from escapade.environments.costs_of import SIX_TUPLE
 from escapade.environments.cycles import toll_cycle, wall_cycle
+from escapade.environments.discretizer import Abstraction, Discretizer
 from escapade.environments.episodes import episodic
 from escapade.environments.flattening import Flattening
 from escapade.environments.gamble import WanderingGamble, wandering_gamble
@@ -25,15 +26,19 @@ from escapade.environments.minigrid_adapter import from_minigrid
 from escapade.environments.pendulum import pendulum
 from escapade.environments.prism import from_prism
 from escapade.environments.queueing import queue
+from escapade.environments.recorder import Recorder
 from escapade.environments.registry import make, names, parameters
 from escapade.environments.world import World
 
 __all__ = [
     "SIX_TUPLE",
+    "Abstraction",
     "Brought",
     "BroughtEnv",
     "CMDPEnv",
+    "Discretizer",
     "Flattening",
+    "Recorder",
     "WanderingGamble",
     "World",
     "barrier_grid",

@@ -2,9 +2,11 @@
 
 A :class:`RunSpec` says what a run is; :class:`RunStore` and :class:`Run` find and read
 it; :func:`live` begins it, or goes on with it after an interruption, whatever that was.
+:func:`compare` lets several agents live in one world.
 """
 
 from escapade.experiment.callbacks import Callback, Moment, Silent
+from escapade.experiment.comparison import Comparison, Contestant, compare
 from escapade.experiment.journal import Event
 from escapade.experiment.plant import Plant, open_plant
 from escapade.experiment.running import Interruption, live
@@ -13,6 +15,8 @@ from escapade.experiment.store import PlantRun, Run, RunStore, find_run
 
 __all__ = [
     "Callback",
+    "Comparison",
+    "Contestant",
     "Event",
     "Interruption",
     "Moment",
@@ -22,6 +26,7 @@ __all__ = [
     "RunSpec",
     "RunStore",
     "Silent",
+    "compare",
     "find_run",
     "live",
     "load_spec",

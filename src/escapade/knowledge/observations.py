@@ -33,7 +33,11 @@ def read_state(knowledge: Knowledge, argument: str, value: SupportsIndex) -> int
 
 def read_reward(knowledge: Knowledge, value: float) -> float:
     """Return a reward within its bound."""
-    reward, most = float(value), knowledge.reward_max
+    most = knowledge.reward_max
+    try:
+        reward = float(value)
+    except (TypeError, ValueError):
+        raise refusal("reward", f"a number in [0, {most:g}]", repr(value)) from None
     if not 0.0 <= reward <= most:
         raise AssumptionError(
             f"reward: expected a number in [0, {most:g}], found {reward:g}"
@@ -44,7 +48,10 @@ def read_reward(knowledge: Knowledge, value: float) -> float:
 def read_cost(knowledge: Knowledge, value: ArrayLike) -> FloatArray:
     """Return the costs of all channels, each within its bound."""
     most = knowledge.cost_max
-    cost = np.atleast_1d(np.array(value, dtype=np.float64))
+    try:
+        cost = np.atleast_1d(np.array(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise refusal("cost", f"{most.size} numbers", repr(value)) from None
     if cost.shape != most.shape:
         raise refusal("cost", f"{most.size} numbers", f"shape {cost.shape}")
     bad = ~((cost >= 0.0) & (cost <= most))

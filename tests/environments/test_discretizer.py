@@ -1,0 +1,189 @@
+"""Cells of continuous worlds, and sets that hold what the cutting leaves open."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import escapade as ep
+from escapade.environments import Discretizer, from_gymnasium
+from escapade.errors import AssumptionError, InvalidInputError
+
+SHRINK, NOISE = 0.8, 0.02
+
+
+class Slide(gymnasium.Env):
+    """A point on a line that is drawn to the middle, and pushed; the ends cost."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, actions=None):
+        self.observation_space = spaces.Box(-1.0, 1.0, (1,), np.float64)
+        self.action_space = actions or spaces.Box(-0.3, 0.3, (1,), np.float64)
+        self.x = np.zeros(1)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x = np.zeros(1)
+        return self.x.copy(), {}
+
+    def step(self, action):
+        noise = self.np_random.uniform(-NOISE, NOISE, 1)
+        self.x = np.clip(mean_next(self.x, action) + noise, -1.0, 1.0)
+        cost = float(abs(self.x[0]) > 0.8)
+        return self.x.copy(), float(self.x[0]), False, False, {"cost": cost}
+
+
+def mean_next(x, action):
+    return SHRINK * x + action
+
+
+def cut(**changes):
+    keywords = {"bins": 10, "actions": 3, "outside": "edge", **changes}
+    return Discretizer(Slide(), **keywords)
+
+
+def test_every_cell_holds_its_middle():
+    cells = Discretizer(gymnasium.make("Pendulum-v1"), bins=(3, 4, 5), actions=[[0.0]])
+    assert cells.n_cells == 60
+    for cell in range(cells.n_cells):
+        assert cells.cell(cells.middle(cell)) == cell
+    state, _ = cells.reset(seed=3)
+    assert cells.observation_space.contains(state)
+    assert isinstance(cells.step(0)[0], int)
+
+
+def test_points_beyond_count_to_the_edge_or_stop():
+    space = cut()
+    assert space.cell([5.0]) == 9
+    assert space.cell([1.0]) == 9
+    strict = cut(outside="error")
+    with pytest.raises(AssumptionError, match=r"^observation: .*found 5 on axis 0"):
+        strict.cell([5.0])
+    for bad in ([np.nan], [0.0, 1.0]):
+        with pytest.raises(AssumptionError, match=r"^observation: expected 1 finite"):
+            space.cell(bad)
+
+
+def test_a_lipschitz_constant_holds_every_step():
+    cells = cut()
+    found = cells.from_lipschitz(mean_next, lipschitz=SHRINK, noise=NOISE)
+    assert "0.8 times the distance" in found.assumes
+    assert "beyond the cells" in found.assumes
+    possible = found.support.toarray() > 0
+    rng = np.random.default_rng(0)
+    state, _ = cells.reset(seed=1)
+    for _ in range(3_000):
+        cells.env.x = rng.uniform(-1.0, 1.0, 1)
+        state, action = cells.cell(cells.env.x), int(rng.integers(3))
+        assert possible[state * 3 + action, cells.step(action)[0]]
+    # and not everything is possible
+    assert possible.mean() < 0.5
+    # a constant that is too small misses steps that happen
+    wrong = cells.from_lipschitz(mean_next, lipschitz=0.0).support.toarray() > 0
+    assert (wrong <= possible).all()
+    assert wrong.sum() < possible.sum()
+
+
+def test_the_set_from_samples_holds_the_laws_of_all_parts():
+    cells = cut(bins=5)
+    rng = np.random.default_rng(4)
+
+    def draw(x, action):
+        return np.clip(mean_next(x, action) + rng.uniform(-NOISE, NOISE, 1), -1, 1)
+
+    found = cells.from_samples(draw, samples=400, parts=4, delta=0.01, seed=2)
+    sets = found.models
+    assert "off by more than" in found.assumes
+    rows = found.support.toarray()
+    # the law of points spread over a part, by many more draws; the intervals are as
+    # wide as .11 or more, and such means are off by .02 with probability below 1e-14
+    for cell, action in ((0, 0), (2, 1), (4, 2)):
+        pair = cell * 3 + action
+        entries = slice(sets.row_ptr[pair], sets.row_ptr[pair + 1])
+        base = cells.middle(cell) - 0.5 * cells.widths
+        for part in range(4):
+            points = base + (rng.random((20_000, 1)) + part) * cells.widths / 4
+            after = np.array(
+                [cells.cell(draw(x, cells.choices[action])) for x in points]
+            )
+            share = np.bincount(after, minlength=5) / after.size
+            assert (rows[pair][share > 0] > 0).all()
+            law = share[sets.successor[entries]]
+            assert (law >= sets.lower[entries] - 0.02).all()
+            assert (law <= sets.upper[entries] + 0.02).all()
+
+
+def test_an_agent_lives_on_the_cells():
+    cells = cut()
+    found = cells.from_lipschitz(mean_next, lipschitz=SHRINK, noise=NOISE)
+    world = from_gymnasium(
+        cells,
+        cost="cost",
+        discount=0.9,
+        budget=3.0,
+        reward_range=(-1.0, 1.0),
+        start=cells.cell([0.0]),
+        cost_bounds=_bounds(cells),
+        **found.told(),
+    )
+    found = ep.preflight(world.knowledge)
+    assert found.promisable, found.mend
+    agent = ep.E4(world.knowledge)
+    trace = ep.simulate(agent, world.env, steps=400, seed=2)
+    assert agent.breaks == []
+    assert (trace.reserved <= trace.promise).all()
+    assert len(np.unique(trace.states)) > 2
+
+
+def test_episodes_begin_where_they_are_said_to():
+    cells = cut()
+    found = cells.from_lipschitz(mean_next, lipschitz=0.1, resets=[5])
+    assert (found.support.toarray()[:, 5] > 0).all()
+
+
+def _bounds(cells):
+    """Where a step cannot end near an end, it costs nothing."""
+    bounds = np.ones((cells.n_cells, 3))
+    for cell in range(cells.n_cells):
+        for k, action in enumerate(cells.choices):
+            reach = 0.5 * SHRINK * cells.widths[0] + NOISE
+            farthest = abs(mean_next(cells.middle(cell), action)[0]) + reach
+            bounds[cell, k] = float(farthest > 0.8)
+    return bounds
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (
+            lambda: Discretizer(gymnasium.make("FrozenLake-v1"), bins=2),
+            "observation_sp",
+        ),
+        (lambda: Discretizer(gymnasium.make("CartPole-v1"), bins=2), "low"),
+        (lambda: cut(bins=0), "bins"),
+        (lambda: cut(bins=[2, 2]), "bins"),
+        (lambda: cut(bins=2_000_000), "bins"),
+        (lambda: cut(low=1.0, high=0.0), "high"),
+        (lambda: cut(outside="wrap"), "outside"),
+        (lambda: cut(actions=None), "actions"),
+        (lambda: cut(actions=[[7.0]]), "actions"),
+        (lambda: cut(actions=[0.0]), "actions"),
+        (lambda: Discretizer(Slide(spaces.Discrete(2)), bins=2, actions=3), "actions"),
+        (lambda: Discretizer(Slide(spaces.MultiBinary(2)), bins=2), "action_space"),
+        (lambda: cut().from_lipschitz(mean_next, lipschitz=-1.0), "lipschitz"),
+        (lambda: cut().from_lipschitz(mean_next, lipschitz=[1, 1]), "lipschitz"),
+        (lambda: cut().from_lipschitz(lambda x, a: np.nan, lipschitz=1.0), "simulate"),
+        (
+            lambda: cut(outside="error").from_lipschitz(mean_next, lipschitz=9.0),
+            "outside",
+        ),
+        (lambda: cut().from_samples(mean_next, samples=0), "samples"),
+        (lambda: cut().from_samples(mean_next, samples=1, delta=0.0), "delta"),
+    ],
+)
+def test_what_is_wrong_is_named(make, named):
+    with pytest.raises(InvalidInputError, match=f"^{named}"):
+        make()
