@@ -82,14 +82,18 @@ def test_a_run_holds_and_is_not_touched(undisturbed):
     ("world", "parameters", "settings"),
     [
         ("toll-cycle", {"size": 3, "budget": 4.0}, {"known_after": 3}),
-        ("garnet", {"n_costs": 2}, {"known_after": 2, "planner": "linear-program"}),
+        (
+            "garnet",
+            {"n_states": 5, "n_costs": 2},
+            {"known_after": 2, "planner": "linear-program"},
+        ),
         ("three-state-loop", {}, {"known_after": 2, "planner": "slack"}),
     ],
 )
 def test_runs_with_mixed_actions_and_several_budgets_hold(
     tmp_path, world, parameters, settings
 ):
-    spec = small(world=world, parameters=parameters, settings=settings, steps=1500)
+    spec = small(world=world, parameters=parameters, settings=settings, steps=250)
     run = Run.create(tmp_path / "run", spec)
     live(run)
     outcome = verify(run)
