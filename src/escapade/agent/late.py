@@ -123,7 +123,7 @@ class LateCosts:
     def state(self) -> list[Any]:
         """Return everything as JSON can hold it."""
         awaited = [
-            [number, late.pair, late.room.tolist(), late.growth]
+            [number, int(late.pair), late.room.tolist(), float(late.growth)]
             for number, late in self._awaited.items()
         ]
         return [self._at, awaited]
