@@ -16,7 +16,9 @@ MOVES = ("left", "right", "forward")
 
 @pytest.fixture
 def grids():
-    return pytest.importorskip("minigrid", reason="MiniGrid comes with an extra")
+    import minigrid
+
+    return minigrid
 
 
 def gap(**changes):
@@ -37,6 +39,7 @@ def test_without_the_extra_its_line_is_named(monkeypatch):
         gap()
 
 
+@pytest.mark.extras
 def test_the_environment_does_what_its_enumeration_says(grids):
     world = gap()
     cmdp, env = world.cmdp, world.env
@@ -61,12 +64,14 @@ def test_the_environment_does_what_its_enumeration_says(grids):
     assert sum("ended" not in name for name in cmdp.state_names) == 4 * free
 
 
+@pytest.mark.extras
 def test_the_best_way_goes_through_the_gap(grids):
     found = ep.solve(gap().cmdp)
     assert found.costs[0] == 0.0
     assert found.value > 0.5
 
 
+@pytest.mark.extras
 def test_layouts_differ_by_seed_and_stay(grids):
     one, other = gap(seed=0), gap(seed=1)
     assert one.cmdp != other.cmdp
@@ -75,6 +80,7 @@ def test_layouts_differ_by_seed_and_stay(grids):
     assert one.env.reset(seed=6)[0] == 0
 
 
+@pytest.mark.extras
 def test_doors_and_keys_are_part_of_the_state(grids):
     world = from_minigrid("MiniGrid-DoorKey-5x5-v0", discount=0.9, budget=1.0)
     assert world.cmdp is not None
@@ -82,6 +88,7 @@ def test_doors_and_keys_are_part_of_the_state(grids):
     assert ep.solve(world.cmdp).value > 0.1
 
 
+@pytest.mark.extras
 def test_what_is_wrong_is_named(grids):
     for changes, named in (
         ({"actions": ["fly"]}, "actions"),

@@ -48,8 +48,6 @@ POMDP = POMDP.replace("[0.7,0.9]", "0.7").replace("[0.1,0.3]", "0.3")
 
 @pytest.fixture
 def write(tmp_path):
-    pytest.importorskip("stormpy", reason="stormpy comes with an extra")
-
     def to_file(text):
         path = tmp_path / "walk.prism"
         path.write_text(text, "utf-8")
@@ -83,6 +81,7 @@ def test_without_the_extra_its_line_is_named(monkeypatch, tmp_path):
         walk(tmp_path)
 
 
+@pytest.mark.extras
 def test_masks_labels_and_reward_models(write):
     cmdp = walk(write(WALK), cost=["danger", "wear"], budget=[2.0, 1.0]).cmdp
     assert (cmdp.n_states, cmdp.n_pairs) == (4, 10)
@@ -104,6 +103,7 @@ def test_masks_labels_and_reward_models(write):
     assert cmdp.reward[rest] == 0.5
 
 
+@pytest.mark.extras
 def test_intervals_become_a_set_that_the_agent_is_told(write):
     world = walk(write(RANGES), cost="up", constants=None)
     told = world.knowledge
@@ -120,6 +120,7 @@ def test_intervals_become_a_set_that_the_agent_is_told(write):
     assert told.exact_costs.all()
 
 
+@pytest.mark.extras
 def test_a_chain_is_a_problem_with_one_choice(write):
     text = WALK.replace("mdp", "dtmc", 1)
     for line in ("  [back] x>0 -> (x'=x-1);\n", "  [rest] true -> true;\n"):
@@ -131,6 +132,7 @@ def test_a_chain_is_a_problem_with_one_choice(write):
     assert cmdp.n_actions == 1
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize(
     ("text", "changes", "error", "reason"),
     [
@@ -150,7 +152,7 @@ def test_what_is_wrong_is_one_line(write, text, changes, error, reason):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.extras
 def test_a_file_that_is_not_there(tmp_path):
-    pytest.importorskip("stormpy", reason="stormpy comes with an extra")
     with pytest.raises(InvalidFileError, match="found none at"):
         walk(tmp_path / "nowhere.prism")

@@ -137,8 +137,8 @@ def test_the_cliff_is_that_of_gymnasium():
             np.testing.assert_allclose(mine, row, atol=1e-12)
 
 
+@pytest.mark.extras
 def test_the_lava_is_that_of_minigrid():
-    pytest.importorskip("minigrid", reason="MiniGrid comes with an extra")
     brought = worlds.from_minigrid(
         "MiniGrid-LavaGapS7-v0",
         seed=0,

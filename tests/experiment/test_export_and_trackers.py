@@ -39,8 +39,10 @@ def test_events_become_csv(undisturbed, tmp_path):
     assert [json.loads(row["content"]) for row in rows] == [e.content for e in events]
 
 
+@pytest.mark.extras
 def test_steps_become_parquet(undisturbed, tmp_path):
-    duckdb = pytest.importorskip("duckdb")
+    import duckdb
+
     path = tmp_path / "it's steps.parquet"
     trace = undisturbed.trace()
     assert export(undisturbed, path) == len(trace)
