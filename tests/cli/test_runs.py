@@ -141,24 +141,35 @@ def test_ctrl_c_sets_the_run_aside_and_says_how_to_go_on(tmp_path):
     assert 0 < done < 3_000_000
 
 
-def test_plain_lines_tell_rate_and_remaining_time(monkeypatch, capsys):
+def test_what_is_done_once_is_forgotten_in_the_rate(monkeypatch):
+    from escapade.cli import screen
+
+    now = [0.0]
+    monkeypatch.setattr(screen.time, "monotonic", lambda: now[0])
+    progress = screen.Progress(1_000)
+    assert progress.at(0) == "step 0 of 1,000 (0%)"
+    now[0] = 20.0  # compiling
+    assert progress.at(100) == "step 100 of 1,000 (10%), 5/s, 3 min 00 s left"
+    for done in (300, 500, 700):
+        now[0] += 4.0
+        words = progress.at(done)
+    assert words == "step 700 of 1,000 (70%), 50/s, 6 s left"
+
+
+def test_plain_lines_tell_rate_and_remaining_time(monkeypatch, capsys, tmp_path):
     from tests.experiment.conftest import small
 
     from escapade.cli import screen
     from escapade.experiment import RunStore, live
 
     monkeypatch.setattr(screen, "_A_LINE_EVERY", 0.0)
-    with pytest.MonkeyPatch.context() as patch:
-        import tempfile
-
-        place = tempfile.mkdtemp()
-        patch.chdir(place)
-        run = RunStore().create(small(steps=600))
-        with screen.Screen("small", 600) as shown:
-            live(run, callbacks=[shown], block=200)
+    monkeypatch.chdir(tmp_path)
+    run = RunStore().create(small(steps=600))
+    with screen.Screen("small", 600) as shown:
+        live(run, callbacks=[shown], block=200)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith("step 200 of 600 (33%), ")
+    assert lines[0].startswith("step 200 of 600 (33%); phase ")
     for words in ("/s, ", " left; phase ", "known states", "reward a step", "promise"):
         assert words in lines[1]
     assert "realised at most" in lines[1]

@@ -97,7 +97,7 @@ def audit(
 
     def tell(done: int) -> None:
         nonlocal said
-        words = progress.at(done, since=0)
+        words = progress.at(done)
         if not json and time.monotonic() - said >= _A_LINE_EVERY:
             said = time.monotonic()
             sys.stderr.write(f"{words}\n")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "Screen", "duration"]
 
 _A_LINE_EVERY = 2.0
+_RATE_OVER = 3.0
+"""Seconds over which a rate is taken, at least."""
+
 _NEGLECTED = 1e-3
 """Share of the budget that may be left out of a realised cost-to-go."""
 
@@ -44,6 +48,9 @@ def duration(seconds: float) -> str:
 class Progress:
     """How many steps are done, how fast, and how long the rest takes.
 
+    The rate is that of the last seconds, so that what is done once, such as compiling,
+    is forgotten; it is told from the second time on.
+
     Parameters
     ----------
     steps
@@ -55,16 +62,17 @@ class Progress:
     def __init__(self, steps: int, *, unit: str = "step") -> None:
         self.steps = steps
         self._unit = unit
-        self._begun = time.monotonic()
-        self._from: int | None = None
+        self._seen: deque[tuple[float, int]] = deque()
         self.rate = 0.0
 
-    def at(self, done: int, *, since: int) -> str:
-        """Return it in words; ``since`` is where this process began."""
-        seconds = time.monotonic() - self._begun
-        if self._from is None:
-            self._from = since
-        self.rate = (done - self._from) / max(seconds, 1e-9)
+    def at(self, done: int) -> str:
+        """Return it in words."""
+        now = time.monotonic()
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[1][0] >= _RATE_OVER:
+            self._seen.popleft()
+        earlier, before = self._seen[0]
+        self.rate = (done - before) / (now - earlier) if now > earlier else 0.0
         words = f"{self._unit} {done:,} of {self.steps:,} ({done / self.steps:.0%})"
         if self.rate > 0.0:
             left = (self.steps - done) / self.rate
@@ -139,7 +147,7 @@ class Screen:
         if self._paid is None:
             self._paid = _Paid(terms.budget, terms.cost_max, terms.discount)
         self._paid.add(moment.trace.costs)
-        words = self._progress.at(moment.steps, since=moment.first)
+        words = self._progress.at(moment.steps)
         now = time.monotonic()
         if self._live is not None:
             self._live.update(self._table(words, self._facts(moment)))

@@ -39,7 +39,7 @@ def verify(
     def tell(done: int, steps: int) -> None:
         nonlocal said
         progress.steps = steps
-        words = progress.at(done, since=0)
+        words = progress.at(done)
         if not json and time.monotonic() - said >= _A_LINE_EVERY:
             said = time.monotonic()
             sys.stderr.write(f"{words}\n")
