@@ -81,7 +81,7 @@ soak: $(DEV) ## kill runs 200 times and at every moment, and live a million step
 	$(PY) scripts/soak.py --steps 1000000
 
 coverage: $(EXTRAS) ## lines tested, kernels included (compilation is off)
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not (slow or browser or ray)" --cov --cov-report=term-missing:skip-covered
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not (slow or browser or ray or compiled)" --cov --cov-report=term-missing:skip-covered
 
 benchmark: $(BENCHMARK) $(EXTRAS) ## run the benchmarks, some of them beside other libraries
 	@for program in $(filter-out %/instances.py %/results.py,$(wildcard benchmarks/*.py)); do \

@@ -98,6 +98,7 @@ def run_shell(block: Block, place: str) -> str:
     return printed
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_every_block_of_a_page_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
