@@ -116,6 +116,25 @@ def test_a_budget_of_nothing_that_cannot_be(solver) -> None:
 
 
 @every_solver
+def test_an_error_of_evaluation_is_no_cost(solver) -> None:
+    """Either channel can be free, not both: no cost of 1e-12 is to blame for it."""
+    P = np.zeros((3, 2, 3))
+    P[0, :, 0] = 1.0
+    P[1:] = [0.0, 0.3, 0.7]  # is never met, and costs much
+    cost = np.zeros((2, 3, 2))
+    cost[:, 0] = [[1.0, 0.0], [0.0, 1.0]]
+    cost[:, 1:] = [[[0.3]], [[0.7]]]
+    cost[:, 2] /= 3.0
+    cmdp = ep.CMDP(P, np.ones((3, 2)), cost, discount=0.95, budget=[0.0, 0.0], start=0)
+    answer = ep.solve(cmdp, solver)
+    assert answer.status == "infeasible"
+    assert (answer.least_costs > 0.0).any()  # rounded up
+    assert "each budget can be kept by itself" in answer.message
+    for budget in ([20.1, 0.0], [0.0, 20.1]):
+        assert ep.solve(cmdp.replace(budget=budget), solver).status == "optimal"
+
+
+@every_solver
 def test_nothing_counts_but_now(solver, inspect) -> None:
     """With discount 0 the problem is a knapsack over the start states."""
     rng = np.random.default_rng(3)

@@ -211,6 +211,112 @@ def test_a_warm_start_changes_the_work_and_not_the_answer(cmdp, factor):
     assert (held.cost_to_go <= before.cost_to_go + slack)[:, inside].all()
 
 
+def vents(budget) -> ep.CMDP:
+    """Damp air: `vent` costs little and dries for ever, `heat` costs much.
+
+    States: dry for good, damp, wet, too wet, wet and hot (where nothing can heat).
+    Channel 0 is what actions cost, channel 1 the time that is too wet.  Of the wet
+    states the first two rounds see only that their ways out lead to others like them.
+    """
+    P = np.zeros((5, 2, 5))
+    P[0, :, 0] = 1.0
+    P[1, 0] = [0.0, 0.7, 0.3, 0.0, 0.0]  # idle
+    P[1, 1] = [1.0, 0.0, 0.0, 0.0, 0.0]  # vent
+    P[2, 0] = [0.0, 0.0, 0.3, 0.0, 0.7]  # heat
+    P[2, 1] = [0.9, 0.0, 0.0, 0.1, 0.0]  # vent, which may be too late
+    P[3, :, 0] = 1.0
+    P[4] = [0.9, 0.0, 0.0, 0.1, 0.0]  # vent
+    cost = np.zeros((2, 5, 2))
+    cost[0] = [[0.0, 0.0], [0.0, 0.1], [1.0, 0.1], [0.0, 0.0], [0.1, 0.1]]
+    cost[1, 3] = 1.0
+    return ep.CMDP(
+        P,
+        np.zeros((5, 2)),
+        cost,
+        discount=0.95,
+        budget=budget,
+        cost_max=[1.0, 1.0],
+        start=1,
+    )
+
+
+@pytest.mark.parametrize("budget", [[2.3, 0.95], [1, 0.5], [0.2, 0.1], [0.11, 0.01]])
+def test_what_keeps_small_budgets_keeps_larger_ones(budget):
+    """States that must be left out do not spoil the bounds of those that stay."""
+    cmdp = vents(budget)
+    found = ep.fallback(cmdp, L1Ball(cmdp, radius=0.0))
+    assert found.covers(cmdp.start)
+    assert found.promisable.tolist() == [True, True, False, False, False]
+    assert found.cost_to_go[:, 1] == pytest.approx([0.1, 0.0], abs=1e-9)
+    alone = ep.fallback(
+        cmdp, L1Ball(cmdp, radius=0.0), policy=found.policy, budget=budget
+    )
+    assert alone.promisable.tolist() == [True, True, False, False, False]
+
+
+def garnet_of(n_costs: int, seed: int) -> tuple[ep.CMDP, np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 12))
+    P = np.zeros((n, 3, n))
+    for s, a in np.ndindex(n, 3):
+        P[s, a, rng.choice(n, 2, replace=False)] = rng.dirichlet([1.0, 1.0])
+    cost = rng.random((n_costs, n, 3)) * (rng.random((n_costs, n, 3)) < 0.4)
+    cmdp = ep.CMDP(
+        P,
+        np.zeros((n, 3)),
+        cost,
+        discount=0.9,
+        budget=np.ones(n_costs),
+        cost_max=np.ones(n_costs),
+    )
+    return cmdp, rng
+
+
+@pytest.mark.parametrize("n_costs", [1, 2])
+def test_larger_budgets_are_promisable_where_smaller_ones_are(n_costs):
+    kept = 0
+    for seed in range(60):
+        cmdp, rng = garnet_of(n_costs, seed)
+        sets = L1Ball(cmdp, radius=float(rng.choice([0.0, 0.2])))
+        small = 10.0 ** rng.uniform(-0.5, 0.8, n_costs)
+        large = small * 10.0 ** rng.uniform(0.0, 0.7, n_costs)
+        found = ep.fallback(cmdp, sets, budget=small)
+        more = ep.fallback(cmdp, sets, budget=large)
+        for answer, budget in ((found, small), (more, large)):
+            inside = answer.promisable
+            assert violation(cmdp, sets, answer, answer.cost_to_go) <= 0.0
+            assert not leaves(cmdp, sets, answer)
+            assert (answer.cost_to_go[:, inside] <= budget[:, np.newaxis]).all()
+            np.testing.assert_array_equal(answer.budget, budget)
+        if found.covers(cmdp.start):
+            kept += 1
+            assert more.covers(cmdp.start), seed
+    assert kept >= 5
+
+
+def test_another_fallback_is_found_where_the_first_one_fails():
+    """The least sum of scaled costs pays more in one channel than can be spared."""
+    P = np.zeros((2, 2, 2))
+    P[:, :, 1] = 1.0
+    cost = np.zeros((2, 2, 2))
+    cost[:, 0] = [[0.0, 9.0], [2.6, 2.4]]
+    cmdp = ep.CMDP(
+        P,
+        np.zeros((2, 2)),
+        cost,
+        discount=0.5,
+        budget=[10.0, 2.5],
+        cost_max=[10.0, 10.0],
+    )
+    found = ep.fallback(cmdp, L1Ball(cmdp, radius=0.0))
+    assert found.promisable.all()  # 0/10 + 2.6/2.5 is less than 9/10 + 2.4/2.5
+    assert found.policy.actions[0] == 1
+    assert found.cost_to_go[:, 0] == pytest.approx([9.0, 2.4], abs=1e-7)
+    none = ep.fallback(cmdp, L1Ball(cmdp, radius=0.0), budget=[8.0, 2.5])
+    assert not none.promisable[0]
+    assert "any fallback that was tried" in none.why(0)
+
+
 def test_a_held_policy_may_be_stochastic_and_keeps_fewer_states():
     cmdp = closure(0.01)
     sets = L1Ball(cmdp, radius=0.0)

@@ -65,10 +65,12 @@ def test_known_policies_are_used(problem) -> None:
 @given(cmdp=cmdps(max_states=4, max_costs=2))
 @settings(max_examples=20)
 def test_least_costs_are_those_of_a_linear_program(cmdp, unconstrained) -> None:
-    least = least_costs(Oracle(cmdp))
+    lower, least = least_costs(Oracle(cmdp))
+    assert (lower <= least).all()
     for k, cost in enumerate(cmdp.cost):
         exact = -unconstrained(cmdp, -cost)
         assert least[k] == pytest.approx(exact, rel=1e-6, abs=1e-7)
+        assert lower[k] == pytest.approx(exact, rel=1e-6, abs=1e-7)
         # attained by a policy, so enough as a budget
         budget = np.asarray(cmdp.cost_max / (1.0 - cmdp.discount))
         budget[k] = least[k]

@@ -146,11 +146,11 @@ def infeasible(
     """Return the result for budgets that are proved out of reach."""
     cmdp = oracle.cmdp
     assert closest.proof is not None
-    least = least_costs(oracle)
-    short = np.flatnonzero(least > cmdp.budget)
+    lower, least = least_costs(oracle)
+    short = np.flatnonzero(lower > cmdp.budget)
     if short.size:
         reasons = "; ".join(
-            f"channel {k} costs at least {least[k]:.8g}, its budget is "
+            f"channel {k} costs at least {lower[k]:.8g}, its budget is "
             f"{cmdp.budget[k]:.8g}"
             for k in short
         )

@@ -15,9 +15,10 @@ there, however small its expected cost.
 ``Q(s, f(s)) <= w(s)`` holds in double arithmetic with room to spare for the caller's
 own rounding.  Where the policy surely never meets a cost again, ``w`` is exactly 0.
 With several budgets one policy serves all: it minimises the sum of costs scaled by
-their budgets, and is then bounded channel by channel.  A start outside ``X`` proves,
-for one budget and a convex set, that nobody can promise the budget; for several it
-proves nothing about other policies.
+their budgets, and is then bounded channel by channel.  Where that does not hold the
+start, others are tried: more weight on one channel, and smaller budgets, since whoever
+keeps those keeps these.  A start outside ``X`` proves, for one budget and a convex set,
+that nobody can promise the budget; for several it proves nothing about other policies.
 
 A lifetime asks again whenever its sets have shrunk.  ``warm`` begins where the last
 answer ended, which leaves a few sweeps to do; ``policy`` holds a policy still and
@@ -26,7 +27,7 @@ bounds its cost-to-go, which is valid whatever the policy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from escapade.errors import check_kind, refusal
 from escapade.model.arguments import read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.model.policy import Policy
+from escapade.planning.fallback_attempts import attempts, priced
 from escapade.planning.robust_operator import (
     FixedPoint,
     RobustOperator,
@@ -64,7 +66,8 @@ class Fallback:
         Mask ``(pairs,)`` of the actions that stay within the promisable states
         whatever happens.
     unrestricted_cost
-        ``(K, S)`` worst-case cost of the least-cost policy when nothing is forbidden.
+        ``(K, S)`` worst-case cost of the least-cost policy when nothing is forbidden;
+        with several budgets, of least cost in proportion to them.
     removed_in_round
         ``(S,)``: 0 for promisable states, else the round in which a state fell out: 1
         for states whose own least cost exceeds a budget, more for those that cannot
@@ -106,11 +109,22 @@ class Fallback:
             costs = ", ".join(f"{w:.6g}" for w in self.cost_to_go[:, state])
             return f"state {state} can be promised: its worst-case cost is {costs}"
         over = self.unrestricted_cost[:, state] > self.budget
+        k = int(np.argmax(over))
+        if self.budget.size > 1:
+            reason = (
+                f"state {state} cannot be promised by any fallback that was tried, "
+                f"which proves nothing about other policies"
+            )
+            if over.any():
+                reason += (
+                    f": the one of least cost in proportion to the budgets costs "
+                    f"{self.unrestricted_cost[k, state]:.6g} in channel {k} from it at "
+                    f"worst, over the budget {self.budget[k]:g}"
+                )
+            return reason
         if over.any():
-            k = int(np.argmax(over))
-            channel = f" of channel {k}" if self.budget.size > 1 else ""
             return (
-                f"state {state} cannot be promised: the least worst-case cost{channel} "
+                f"state {state} cannot be promised: the least worst-case cost "
                 f"from it is {self.unrestricted_cost[k, state]:.6g}, over the budget "
                 f"{self.budget[k]:g}"
             )
@@ -206,13 +220,16 @@ def fallback(
         cmdp=cmdp,
         sets=sets,
         costs=costs,
-        prices=_prices(cmdp, limits),
+        prices=priced(cmdp, limits),
         reachable=sets.reachable,
         weights=None if policy is None else policy.pair_weights(cmdp),
         precision=precision,
         max_iterations=limit,
     )
-    return _greatest_fixed_point(problem, limits, warm, policy)
+    found = _greatest_fixed_point(problem, limits, warm, policy)
+    if cmdp.n_costs == 1 or policy is not None or found.covers(cmdp.start):
+        return found
+    return _another(problem, limits, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -235,6 +252,19 @@ class _Problem:
         """
         return self.sets.charged(self.costs, weights, self.cmdp.discount)
 
+    def control(self, prices: FloatArray, allowed: BoolArray) -> RobustOperator:
+        """Return the operator that minimises priced costs over the allowed pairs."""
+        sets, gain = self.charged(prices)
+        return RobustOperator(
+            sets,
+            self.cmdp.state_ptr,
+            gain,
+            self.cmdp.discount,
+            nature="max",
+            select="min",
+            allowed=None if allowed.all() else allowed,
+        )
+
     def staying(self, inside: BoolArray) -> BoolArray:
         """Return the pairs that stay inside a set of states whatever happens."""
         allowed = np.repeat(inside, np.diff(self.cmdp.state_ptr))
@@ -243,6 +273,23 @@ class _Problem:
             row_ptr = self.sets.row_ptr
             allowed &= np.add.reduceat(strays, row_ptr[:-1], dtype=np.int64) == 0
         return allowed
+
+    def closed(self, inside: BoolArray) -> tuple[BoolArray, BoolArray]:
+        """Return the largest part of a set that need not be left, and its pairs.
+
+        Bounds on a cost-to-go are tight on such a set alone: elsewhere some live states
+        lead to states that are left out.
+        """
+        while True:
+            allowed = self.staying(inside)
+            starts = self.cmdp.state_ptr[:-1]
+            if self.weights is None:
+                able = np.logical_or.reduceat(allowed, starts)
+            else:
+                able = ~np.logical_or.reduceat((self.weights > 0.0) & ~allowed, starts)
+            if able[inside].all():
+                return inside, allowed
+            inside = inside & able
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -261,15 +308,19 @@ def _greatest_fixed_point(
     limits: FloatArray,
     warm: Fallback | None,
     policy: Policy | None,
+    within: BoolArray | None = None,
 ) -> Fallback:
     cmdp = problem.cmdp
     promisable = np.ones(cmdp.n_states, dtype=np.bool_)
+    if within is not None:
+        promisable = within.copy()
     removed_in_round = np.zeros(cmdp.n_states, dtype=np.int64)
     guess = None if warm is None else warm.unrestricted_cost
     iterations = 0
     first: _Round | None = None
     for round_ in range(1, cmdp.n_states + 2):
-        allowed = problem.staying(promisable)
+        promisable, allowed = problem.closed(promisable)
+        removed_in_round[~promisable & (removed_in_round == 0)] = round_
         found = (
             _least(problem, allowed, guess)
             if problem.weights is None
@@ -304,19 +355,87 @@ def _greatest_fixed_point(
     )
 
 
+def _another(problem: _Problem, limits: FloatArray, first: Fallback) -> Fallback:
+    """Look for a policy of another kind that keeps several budgets from the start.
+
+    Returns the first that does, or what holds most states.
+    """
+    start = problem.cmdp.start
+    outer = _not_ruled_out(problem, limits)
+    if not outer[start > 0.0].all():
+        return first
+    best = first
+    iterations = first.iterations
+    for caps, prices in attempts(problem.cmdp, limits):
+        tried = replace(problem, prices=prices)
+        found = _greatest_fixed_point(tried, caps, None, None, outer)
+        iterations += found.iterations
+        if found.covers(start):
+            best = _widened(problem, limits, found, first, outer)
+            iterations += best.iterations
+            break
+        if found.promisable.sum() > best.promisable.sum():
+            best = found
+    return replace(
+        best,
+        policy=_inside(best, first),
+        budget=limits,
+        unrestricted_cost=first.unrestricted_cost,
+        iterations=iterations,
+    )
+
+
+def _widened(
+    problem: _Problem,
+    limits: FloatArray,
+    found: Fallback,
+    first: Fallback,
+    outer: BoolArray,
+) -> Fallback:
+    """Hold a policy that keeps smaller budgets still, and see where it keeps these."""
+    policy = _inside(found, first)
+    held = replace(problem, weights=policy.pair_weights(problem.cmdp))
+    wider = _greatest_fixed_point(held, limits, found, policy, outer)
+    if (wider.promisable >= found.promisable).all():
+        return wider
+    return replace(found, iterations=wider.iterations)  # by a rounding
+
+
+def _inside(found: Fallback, first: Fallback) -> Policy:
+    """Return a policy where it promises something, and the first one elsewhere."""
+    chosen = first.policy.probabilities.copy()
+    chosen[found.promisable] = found.policy.probabilities[found.promisable]
+    return Policy(chosen)
+
+
+def _not_ruled_out(problem: _Problem, limits: FloatArray) -> BoolArray:
+    """Return the states from which each budget can be kept, by a policy of its own.
+
+    All within states of the same kind.  The start outside means, for convex sets, that
+    nobody keeps all of them together.
+    """
+    cmdp = problem.cmdp
+    inside = np.ones(cmdp.n_states, dtype=np.bool_)
+    while True:
+        inside, allowed = problem.closed(inside)
+        keep = inside.copy()
+        for k, alone in enumerate(np.eye(cmdp.n_costs)):
+            operator = problem.control(alone, allowed)
+            point = robust_control(
+                operator,
+                precision=problem.precision,
+                max_iterations=problem.max_iterations,
+            )
+            keep &= point.lower <= limits[k]
+        if np.array_equal(keep, inside):
+            return inside
+        inside = keep
+
+
 def _least(problem: _Problem, allowed: BoolArray, guess: FloatArray | None) -> _Round:
     """Minimise the priced costs over the allowed pairs, then bound every channel."""
     cmdp = problem.cmdp
-    sets, gain = problem.charged(problem.prices)
-    operator = RobustOperator(
-        sets,
-        cmdp.state_ptr,
-        gain,
-        cmdp.discount,
-        nature="max",
-        select="min",
-        allowed=None if allowed.all() else allowed,
-    )
+    operator = problem.control(problem.prices, allowed)
     chosen = robust_control(
         operator,
         precision=problem.precision,
@@ -459,19 +578,6 @@ def _read_budget(cmdp: CMDP, budget: ArrayLike | None) -> FloatArray:
         k = int(np.argmin(limits >= 0))
         raise refusal("budget", "numbers of at least 0", float(limits[k]))
     return limits
-
-
-def _prices(cmdp: CMDP, limits: FloatArray) -> FloatArray:
-    """Return one price a channel: 1 over its budget, or 1 if there is only one.
-
-    A budget of 0 weighs a channel so heavily that no saving elsewhere can pay for it.
-    """
-    if limits.size == 1:
-        return np.ones(1)
-    most = cmdp.cost_max / (1.0 - cmdp.discount)
-    floor = np.where(most > 0.0, 1e-6 * most, 1.0)
-    prices: FloatArray = 1.0 / np.maximum(limits, floor)
-    return prices
 
 
 def _message(cmdp: CMDP, promisable: BoolArray, rounds: int, converged: bool) -> str:

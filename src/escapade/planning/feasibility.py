@@ -118,17 +118,20 @@ def closest_to_budgets(
     )
 
 
-def least_costs(oracle: Oracle) -> FloatArray:
-    """Return the least cost of each channel on its own, rounded up, ``(K,)``."""
+def least_costs(oracle: Oracle) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the least cost of each channel on its own, both ``(K,)``.
+
+    No policy costs less than the first; some policy costs no more than the second.
+    """
     cmdp = oracle.cmdp
-    least = np.empty(cmdp.n_costs)
+    lower, upper = np.empty(cmdp.n_costs), np.empty(cmdp.n_costs)
     for k in range(cmdp.n_costs):
         prices = np.zeros(cmdp.n_costs)
         prices[k] = 1.0
         column = oracle.best(prices, reward_weight=0.0)
-        # the policy is achievable: name what it costs, not the bound below it
-        least[k] = column.costs[k] + column.cost_errors[k]
-    return least
+        upper[k] = column.costs[k] + column.cost_errors[k]
+        lower[k] = min(max(-column.bound, 0.0), upper[k])
+    return lower, upper
 
 
 def _repeats(columns: list[Column]) -> bool:

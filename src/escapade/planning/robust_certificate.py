@@ -251,8 +251,8 @@ class Judge:
         reason = ""
         if found.status == "infeasible":
             reason = "even one kernel of the set, known for sure, is too much"
-            least = found.least_costs
-            if least is not None and (over := least > model.budget).any():
+            least, _ = least_costs(Oracle(model))
+            if (over := least > model.budget).any():
                 k = int(np.argmax(over))
                 reason += (
                     f": the least cost{_channel(model, k)} under it is "
@@ -269,12 +269,13 @@ class Judge:
         """Return bounds, below and above, on the least worst-case cost of each channel.
 
         Each channel by itself, from the start distribution; both ``(K,)``.  For a
-        family the least cost of its worst model stands for both.
+        family they are those of its worst model.
         """
         cmdp = self.cmdp
         if self.models:
-            alone = np.array([least_costs(Oracle(model)) for model in self.models])
-            return alone.max(axis=0), alone.max(axis=0)
+            own = np.array([least_costs(Oracle(model)) for model in self.models])
+            lower, upper = own.max(axis=0)
+            return lower, upper
         lower, upper = np.empty(cmdp.n_costs), np.empty(cmdp.n_costs)
         for k, channel in enumerate(cmdp.cost):
             operator = RobustOperator(

@@ -212,7 +212,7 @@ def _warnings(
         )
     if model.n_costs > 1 and not promisable:
         said.append(
-            "with several budgets one fallback serves all: that it fails proves "
-            "nothing about other policies"
+            "with several budgets one fallback serves all: that none of those tried "
+            "does proves nothing about other policies"
         )
     return tuple(said)

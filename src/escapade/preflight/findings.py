@@ -52,9 +52,11 @@ class Preflight:
     promisable
         Whether the budget can be promised from the start.
     least_budget
-        ``(K,)``; the least budgets that can be.  With several, in proportion.
+        ``(K,)``; the least budget that can be.  With several, the least in proportion
+        for which a fallback was found; other policies may do with less.
     fallback_cost
-        ``(K,)``; the least worst-case cost-to-go at the start, nothing forbidden.
+        ``(K,)``; the least worst-case cost-to-go at the start, nothing forbidden.  With
+        several budgets, of the policy of least cost in proportion to them.
     unpromisable_states
         States from which the budget cannot be promised, as far as is known.
     never_promisable

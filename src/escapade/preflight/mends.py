@@ -53,6 +53,11 @@ def _raise_budget(
     """Return the least budget, in three figures, that was tried and can be promised."""
     most = plant.most / plant.kept
     if plant.belief is not None and (least.sufficient >= _TRIVIAL * most).all():
+        if most.size > 1:
+            return (
+                f"no fallback was found for budgets below {_numbers(most)}, which "
+                f"nothing can exceed, with what is known"
+            )
         return (
             f"no budget below {_numbers(most)}, which nothing can exceed, can be "
             f"promised from the start with what is known"
@@ -61,6 +66,8 @@ def _raise_budget(
     for _ in range(_TRIES):
         tried = Plant.of(problem.replace(budget=budget), delta=delta, margin=margin)
         if tried.fallback().covers(tried.model.start):
+            if budget.size > 1:  # others, in other proportions, may do as well
+                return f"raise the budgets to {_numbers(budget)}"
             return f"raise the budget to at least {_numbers(budget)}"
         budget = np.array([_round_up(value * _GROWTH) for value in budget])
     return ""

@@ -142,14 +142,15 @@ class Plant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastBudget:
-    """The least budgets that can be promised from the start, between two bounds.
+    """The least budgets found that can be promised from the start, and a hair less.
 
     Attributes
     ----------
     sufficient
         ``(K,)``; these can be promised.
     too_little
-        ``(K,)``; these, which are less by a hair, cannot, or not by this fallback.
+        ``(K,)``; these, which are less by a hair, cannot, or not by any fallback that
+        was tried.
     """
 
     sufficient: FloatArray
@@ -160,8 +161,9 @@ def least_budget(plant: Plant, found: Fallback) -> LeastBudget:
     """Return the least budgets that could be promised from the start.
 
     ``found`` is the fallback at the plant's own cap.  With one budget the answer is the
-    least one.  With several it is the least common multiple of them, or, where no
-    multiple will do, the first on the way from them to what nobody can exceed.
+    least one.  With several it is the least common multiple of them for which a
+    fallback was found, or, where no multiple will do, the first on the way
+    from them to what nobody can exceed; another policy may need less.
     """
     covered = found.covers(plant.model.start)
     line: Callable[[float], FloatArray]
