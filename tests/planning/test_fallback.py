@@ -254,6 +254,22 @@ def test_what_keeps_small_budgets_keeps_larger_ones(budget):
     assert alone.promisable.tolist() == [True, True, False, False, False]
 
 
+@pytest.mark.parametrize("budget", [0.2, 0.5, 0.9])
+def test_states_left_out_spoil_nothing_with_one_budget_either(budget):
+    both = vents([1.0, 1.0])
+    cmdp = ep.CMDP(
+        both.transition_matrix.toarray().reshape(5, 2, 5),
+        np.zeros((5, 2)),
+        both.cost.sum(axis=0).reshape(5, 2),
+        discount=0.95,
+        budget=budget,
+        start=1,
+    )
+    found = ep.fallback(cmdp, L1Ball(cmdp, radius=0.0))
+    assert found.promisable.tolist() == [True, True, False, False, False]
+    assert found.cost_to_go[0, 1] == pytest.approx(0.1, abs=1e-9)
+
+
 def garnet_of(n_costs: int, seed: int) -> tuple[ep.CMDP, np.random.Generator]:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 12))
