@@ -45,7 +45,10 @@ def test_the_same_answer_counts_once(agent):
     for _ in range(3):
         agent.tell(decision, reward=0.5, cost=0.0, next_state=0)
     assert agent.decisions == agent.belief.evidence.pair_visits.sum() == 1
-    with pytest.raises(InvalidInputError, match="decision: expected no decision, whic"):
+    with pytest.raises(
+        InvalidInputError,
+        match="found 0, which was answered already, with another outcome",
+    ):
         agent.tell(decision, reward=0.25, cost=0.0, next_state=0)
     later = agent.ask(0)
     agent.tell(decision, reward=0.5, cost=0.0, next_state=0)  # a late repetition
@@ -53,6 +56,21 @@ def test_the_same_answer_counts_once(agent):
         agent.tell(decision, reward=0.5, cost=None, next_state=0)
     agent.tell(later, reward=0.0, cost=0.0, next_state=0)
     assert agent.decisions == agent.belief.evidence.pair_visits.sum() == 2
+    with pytest.raises(
+        InvalidInputError, match=r"found 0, which was answered already$"
+    ):
+        agent.tell(decision, reward=0.5, cost=0.0, next_state=0)
+
+
+@pytest.mark.parametrize("none", [None, 0, "0"])
+def test_what_is_no_decision_is_refused(agent, none):
+    opened = agent.ask(0)
+    message = "decision: expected a Decision, as ask returned it, found"
+    with pytest.raises(InvalidInputError, match=message):
+        agent.tell(none, reward=0.0, cost=0.0, next_state=0)
+    with pytest.raises(InvalidInputError, match=message):
+        agent.forget(none, next_state=0)
+    assert agent.open_decision == opened
 
 
 def beyond(agent: E4):

@@ -212,9 +212,13 @@ def test_answers_that_make_no_sense_change_nothing(told_, error):
 def test_what_was_not_asked_for_cannot_be_told():
     agent, other = E4(workshop().knowledge), E4(workshop().knowledge)
     decision = other.ask(0)
-    with pytest.raises(InvalidInputError, match="decision: expected no decision, whic"):
+    with pytest.raises(
+        InvalidInputError, match="decision: expected one that is open, "
+    ):
         agent.tell(decision, reward=0.0, cost=0.0, next_state=0)
-    with pytest.raises(InvalidInputError, match="decision: expected no decision, whic"):
+    with pytest.raises(
+        InvalidInputError, match="decision: expected one that is open, "
+    ):
         agent.forget(decision, next_state=0)
     with pytest.raises(InvalidInputError, match="decision: expected one whose cost is"):
         agent.tell_cost(decision, 0.0)
@@ -228,3 +232,21 @@ def test_a_life_does_not_go_on_over_an_open_decision():
         with pytest.raises(InvalidInputError, match="what came of"):
             simulate(agent, world.make_env(), 5, compiled=compiled)
     assert agent.open_decision == decision
+
+
+def test_after_a_break_nothing_is_certified():
+    agent = E4(workshop().knowledge, E4Settings(known_after=3))
+    known = agent.knowledge
+    assert agent.certificate().safe
+    agent.certified, agent.gap = True, 0.5  # as it may have been seen before
+    agent.tell(agent.ask(0), reward=0.0, cost=0.0, next_state=2)
+    assert not agent.certified
+    assert agent.gap is None
+    found = agent.certificate()
+    assert not found.safe
+    assert agent.breaks[0] in found.message
+    assert found.exposure == 1.0
+    horizon = 1.0 / (1.0 - known.discount)
+    np.testing.assert_allclose(found.cost_upper, known.cost_max * horizon)
+    assert found.value_lower == 0.0
+    assert found.gap == found.upper_bound == pytest.approx(known.reward_max * horizon)

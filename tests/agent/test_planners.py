@@ -130,6 +130,13 @@ def test_planners_are_checked(value, message):
         E4Settings(planner=value)
 
 
+def test_slack_is_for_one_budget():
+    message = "planner: expected one for 2 budgets, found 'slack', which is for one"
+    for planner in ("slack", {"exploit": "slack"}):
+        with pytest.raises(InvalidInputError, match=message):
+            E4(two_channels().knowledge, E4Settings(planner=planner))
+
+
 def test_slack_is_for_the_ledger():
     with pytest.raises(InvalidInputError, match="planner: expected a planner other th"):
         E4Settings(mode="paper", planner="slack")

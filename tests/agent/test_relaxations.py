@@ -192,8 +192,12 @@ def test_a_reversible_world_counts_only_the_states_it_can_enter():
 
 def test_example_two_has_a_paper_mode_only_with_a_relaxed_diameter():
     world = wall_cycle(5)
-    with pytest.raises(AssumptionError, match="Escape Budget Lemma"):
+    with pytest.raises(AssumptionError, match=r"diameter='reversible'\) asks less"):
         E4(world.knowledge, E4Settings(mode="paper"))
+    with pytest.raises(AssumptionError, match="Escape Budget Lemma") as caught:
+        born(harbour(0.5), diameter="reversible")
+    assert "reversible" not in str(caught.value)
+    assert str(caught.value).endswith("; requirements='reported' goes on without it")
     agent = E4(
         world.knowledge,
         E4Settings(mode="paper", paper=PaperSettings(diameter="reversible")),

@@ -77,6 +77,22 @@ def test_costs_may_be_missing():
             "at state 0, action 0",
         ),
         ({}, {"free": True}, "counts: expected no costs where it is free, found 0.5"),
+        (
+            {},
+            {"costs": [[np.nan, np.nan], [0.0, np.nan]]},
+            "counts: expected 2 times 0 as the sum of cost, as is told, found 1 at "
+            "state 1, action 0",
+        ),
+        (
+            {"cost_steps": [[1, 0], [2, 0]]},
+            {"costs": [[0.25, 0.0], [0.5, 0.0]], "exact_costs": True},
+            "counts: expected 1 times 0.25 as the sum of cost, as is told",
+        ),
+        (
+            {},
+            {"rewards": [[1.0, np.nan], [np.nan, np.nan]]},
+            "counts: expected 4 times 1 as the sum of reward, as is told, found 2",
+        ),
     ],
 )
 def test_counts_that_cannot_be(changed, told, message):

@@ -179,7 +179,19 @@ UNKNOWN_ROWS = np.zeros((4, 2))
         ({"n_actions": 1.5}, "n_actions: expected a whole number of at least 1"),
         ({"discount": 1.0}, "discount: expected a number in"),
         ({"budget": -1.0}, "budget: expected"),
-        ({"cost_max": [1.0, 2.0]}, "cost_max: expected a number, or 1, found shape"),
+        (
+            {"cost_max": [1.0, 2.0]},
+            "budget: expected 2 numbers, as many as in cost_max",
+        ),
+        (
+            {"budget": [1.0] * 3, "cost_max": [1.0] * 2},
+            "cost_max: expected a number, or",
+        ),
+        (
+            {"log": "log.csv"},
+            r"log: expected a Log, such as Log.from_csv returns, found",
+        ),
+        ({"counts": 3}, "counts: expected a Counts, found 3"),
         ({"cost_max": np.inf}, "cost_max: expected a finite number"),
         ({"reward_max": -1.0}, "reward_max: expected a finite number of at least 0"),
         ({"start": 2}, "start: expected a state in 0..1"),
@@ -285,8 +297,31 @@ def test_a_large_plant_needs_a_support():
         (
             {"exact_costs": True, "costs": [[0.5, np.nan], [np.nan, np.nan]]},
             {"costs": [0.5, 0.75, 1.0]},
+            "log: expected cost to be 0.5 in state 0, action 0, as is told, found 0.75 "
+            "at row 1",
+        ),
+        (
+            {"exact_costs": True},
+            {"costs": [0.5, 0.75, 1.0]},
             "log: expected the same cost of 0.5 each time in state 0, action 0, found "
-            "0.75",
+            "0.75 at row 1",
+        ),
+        (
+            {"costs": [[np.nan, np.nan], [np.nan, 0.0]]},
+            {"costs": [0.0, 1.0, 0.5]},
+            "log: expected cost to be 0 in state 1, action 1, as is told, found 0.5 at "
+            "row 2",
+        ),
+        (
+            {"cost_bounds": [[0.25, 1.0], [1.0, 1.0]], "exact_costs": True},
+            {"costs": [0.25, 0.5, 0.5]},
+            r"log: expected cost to be \[0, 0.25\] in state 0, action 0, as is told, "
+            "found 0.5 at row 1",
+        ),
+        (
+            {"rewards": [[1.0, np.nan], [np.nan, np.nan]]},
+            {"rewards": [1.0, 0.5, 0.0]},
+            "log: expected reward to be 1 in state 0, action 0, as is told, found 0.5",
         ),
     ],
 )

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from escapade.errors import InvalidInputError
 from escapade.model import CMDP
 from escapade.testing import cmdps, relabelled
 
@@ -84,6 +85,23 @@ def test_one_cost_needs_no_ceremony():
     assert CMDP(P, R, C, discount=0.9, budget=[1.0]) == plain
     assert plain.replace(cost=C) == plain  # a grid may replace what stands by pairs
     assert plain.replace(cost=2 * C, cost_max=2.0).cost.max() == 2.0
+
+
+def test_replace_takes_what_the_constructor_takes():
+    mask = [[True, False], [True, True]]
+    before = CMDP(P, R, C, available=mask, **REST)
+    other = P[::-1, ::-1]
+    after = before.replace(P=other, R=R / 2, C=C / 2, budget=2.0)
+    assert after == CMDP(
+        other, R / 2, C / 2, available=mask, discount=0.9, budget=2.0,
+        reward_max=before.reward_max, cost_max=before.cost_max,
+    )  # fmt: skip
+    with pytest.raises(InvalidInputError, match="replace: expected R or reward, found"):
+        before.replace(R=R, reward=R)
+    with pytest.raises(
+        InvalidInputError, match=r"names among \['P', 'R', 'C', 'action_names"
+    ):
+        before.replace(available=mask)
 
 
 def test_the_budgets_settle_whether_a_square_is_a_grid_or_channels():

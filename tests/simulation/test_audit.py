@@ -229,7 +229,15 @@ def test_bad_arguments_are_refused(keywords, name):
         ep.audit(e4, toll_booth(), **{"lifetimes": 2, "steps": 2, **keywords})
 
 
+def test_what_is_no_world_is_refused():
+    for world in (toll_booth().make_env(), None):
+        with pytest.raises(InvalidInputError, match="world: expected a World"):
+            ep.audit(e4, world, 2, 2)
+
+
 def test_who_is_no_agent_is_refused():
+    with pytest.raises(InvalidInputError, match="make_agent: expected a function of"):
+        ep.audit(3, toll_booth(), 2, 2)
     with pytest.raises(InvalidInputError, match="make_agent"):
         ep.audit(lambda knowledge, seed: seed, toll_booth(), 2, 2)
     promises = iter([1.0, NAN])

@@ -120,3 +120,28 @@ def test_a_world_that_ends_is_refused(loop):
     env = gymnasium.wrappers.TimeLimit(loop.make_env(), 2)
     with pytest.raises(InvalidInputError, match="end at step 1"):
         ep.simulate(Stubborn(loop.knowledge), env, steps=3, seed=0)
+
+
+def test_who_is_no_agent_and_what_is_no_environment_are_refused(loop):
+    agent = Stubborn(loop.knowledge)
+    for env, message in (
+        (loop, r"env: expected what make_env\(\) of that World returns, found a World"),
+        (None, "env: expected a Gymnasium environment, found None"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            ep.simulate(agent, env, 3)
+    with pytest.raises(InvalidInputError, match="agent: expected an agent, such as"):
+        ep.simulate(loop.knowledge, loop.make_env(), 3)
+
+
+def test_an_environment_without_costs_is_refused(loop):
+    import gymnasium
+
+    class Free(gymnasium.Wrapper):
+        def step(self, action):
+            *told, _ = super().step(action)
+            return *told, {"price": 1.0}
+
+    message = r"""env: expected costs in info\["cost"\], found \['price'\] at step 0"""
+    with pytest.raises(InvalidInputError, match=message):
+        ep.simulate(Stubborn(loop.knowledge), Free(loop.make_env()), 3, seed=0)

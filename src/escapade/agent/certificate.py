@@ -10,16 +10,20 @@ probability that the agent's confidence promises:
 So if ``safe`` and ``gap <= ε``, the policy is ε-optimal among all that keep the budgets
 when they start here with the whole of them.  It is a statement about that policy, alone
 and from a fresh start: as long as the ledger may overrule it, the agent can earn less.
+
+All of it rests on what the agent was told.  Once the world has broken that, nothing is
+left but what the bounds on single samples say (:func:`nothing_certain`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from escapade.agent.planning import Planned
 from escapade.knowledge.belief import Belief
+from escapade.knowledge.knowledge import Knowledge
 from escapade.model.policy import Policy
 from escapade.planning.optimistic import Optimism, optimistic_bound
 from escapade.planning.robust_lp import RobustLP
@@ -27,7 +31,7 @@ from escapade.planning.robust_operator import RobustOperator, robust_policy_valu
 from escapade.typing import FloatArray, IntArray
 from escapade.uncertainty.base import Sense
 
-__all__ = ["Certificate", "certify"]
+__all__ = ["Certificate", "certify", "nothing_certain"]
 
 _SEARCHES = 20
 """Linear programs to solve for a policy that is certain to keep the budget."""
@@ -52,9 +56,9 @@ class Certificate:
     gap
         ``upper_bound − value_lower``.
     safe
-        Whether ``cost_upper`` is within every budget.
+        Whether ``cost_upper`` is within every budget; ``False`` after a break.
     exposure
-        Probability that any of this is wrong.
+        Probability that any of this is wrong; 1 after a break.
     unreachable
         States that want visits and cannot be reached within the promise.
     message
@@ -159,6 +163,35 @@ def certify(
         unreachable=unreachable,
         message=_message(best - lower, epsilon, safe, unreachable.size),
         optimism=optimism,
+    )
+
+
+def nothing_certain(
+    found: Certificate, knowledge: Knowledge, broken: str
+) -> Certificate:
+    """Return what is left of a certificate after an assumption broke.
+
+    Parameters
+    ----------
+    found
+        As it would stand, had nothing been broken.
+    knowledge
+        What was told; the bounds on single samples are all that is still used of it.
+    broken
+        The first break, in words.
+    """
+    horizon = 1.0 / (1.0 - knowledge.discount)
+    most = knowledge.reward_max * horizon
+    return replace(
+        found,
+        value_lower=0.0,
+        value_upper=most,
+        cost_upper=knowledge.cost_max * horizon,
+        upper_bound=most,
+        gap=most,
+        safe=False,
+        exposure=1.0,
+        message=f"nothing is certified any more, for an assumption broke: {broken}",
     )
 
 

@@ -7,8 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from escapade.agent.phases import Phase
+from escapade.errors import InvalidInputError, refusal
 
-__all__ = ["Decision", "Told", "pack_opened", "unpack_opened", "unpack_told"]
+__all__ = [
+    "Decision",
+    "Told",
+    "not_open",
+    "number_of",
+    "pack_opened",
+    "unpack_opened",
+    "unpack_told",
+]
 
 Told: TypeAlias = tuple[int, float | None, tuple[float, ...] | None, int]
 """Decision, reward, costs and next state; what was not seen is ``None``."""
@@ -42,6 +51,32 @@ class Decision:
     promise: tuple[float, ...]
     reserved: tuple[float, ...]
     reason_code: int = 0
+
+
+def number_of(decision: Decision) -> int:
+    """Return the number of a decision; refuse what is none."""
+    if not isinstance(decision, Decision):
+        raise refusal("decision", "a Decision, as ask returned it", repr(decision))
+    return decision.id
+
+
+def not_open(
+    number: int, opened: Decision | None, *, answered: int
+) -> InvalidInputError:
+    """Return the refusal of what is told of another decision than the open one.
+
+    The first ``answered`` decisions were answered, the last of them otherwise.
+    """
+    if opened is not None:
+        expected = f"{opened.id}, which is open"
+    else:
+        expected = "one that is open, as ask returns it"
+    found = str(number)
+    if number < answered - 1:
+        found += ", which was answered already"
+    elif number < answered:
+        found += ", which was answered already, with another outcome"
+    return refusal("decision", expected, found)
 
 
 def pack_opened(opened: tuple[Decision, int] | None) -> dict[str, Any] | None:

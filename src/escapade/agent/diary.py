@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from escapade.agent.budget_change import live_with
 from escapade.agent.decision import pack_opened, unpack_opened, unpack_told
 
 if TYPE_CHECKING:
@@ -54,4 +55,4 @@ def read(agent: E4, journal: Mapping[str, Any]) -> None:
     if not np.array_equal(budget, agent.knowledge.budget):
         agent.cap = budget - agent._kept
         agent.safety.cap = agent.cap
-        agent._live_with(budget)
+        live_with(agent, budget)

@@ -20,13 +20,15 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from escapade.agent import diary
-from escapade.agent.certificate import Certificate, certify
-from escapade.agent.decision import Decision, Told
+from escapade.agent.budget_change import change_budget
+from escapade.agent.certificate import Certificate, certify, nothing_certain
+from escapade.agent.decision import Decision, Told, not_open, number_of
 from escapade.agent.drift import Drift, promise_anew
 from escapade.agent.late import LateCosts
 from escapade.agent.paper.planning import PaperPlanning
 from escapade.agent.path_budget import paths_margin
 from escapade.agent.phases import REASONS, Phase
+from escapade.agent.planners import check_channels
 from escapade.agent.planning import Planned, Planning
 from escapade.agent.refinement import further_goals, worth_refining
 from escapade.agent.safety import Safety
@@ -43,7 +45,6 @@ from escapade.knowledge.observations import (
     read_reward,
     read_state,
 )
-from escapade.model.arguments import read_budget
 from escapade.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = ["E4", "Decision"]
@@ -104,6 +105,7 @@ class E4:
         if settings is not None:
             check_kind("settings", settings, E4Settings)
         self.settings = settings or E4Settings()
+        check_channels(self.settings.planner, knowledge.n_costs)
         self.cap: FloatArray
         self.belief, self.cap = at_birth(
             knowledge,
@@ -266,11 +268,12 @@ class E4:
             If a number is outside the bounds that were told at birth.  Nothing is
             changed then, and the decision stays open.
         """
+        number = number_of(decision)
         after = read_state(self.knowledge, "next_state", next_state)
         earned = read_reward(self.knowledge, reward)
         paid = None if cost is None else read_cost(self.knowledge, cost)
-        told = (decision.id, earned, None if paid is None else tuple(paid), after)
-        pair = self._opened(decision, told)
+        told = (number, earned, None if paid is None else tuple(paid), after)
+        pair = self._opened(told)
         if pair < 0:
             return
         counted = self._within_reach(decision.state, after)
@@ -296,9 +299,10 @@ class E4:
         next_state
             Where the plant is now, one step later.
         """
+        number = number_of(decision)
         after = read_state(self.knowledge, "next_state", next_state)
-        told = (decision.id, None, None, after)
-        pair = self._opened(decision, told)
+        told = (number, None, None, after)
+        pair = self._opened(told)
         if pair < 0:
             return
         counted = self.belief.evidence.possible(pair, after)
@@ -336,13 +340,12 @@ class E4:
         if wrong:
             self.break_down(wrong)
 
-    def _opened(self, decision: Decision, told: Told) -> int:
+    def _opened(self, told: Told) -> int:
         """Return the pair of the open decision; −1 if this was told before."""
-        if self._open is None or decision.id != self._open[0].id:
+        if self._open is None or told[0] != self._open[0].id:
             if told == self._last:
                 return -1
-            expected = "no decision" if self._open is None else self._open[0].id
-            raise refusal("decision", f"{expected}, which is open", decision.id)
+            raise not_open(told[0], self.open_decision, answered=self.decisions)
         return self._open[1]
 
     def _within_reach(self, state: int, after: int) -> bool:
@@ -499,6 +502,7 @@ class E4:
     def break_down(self, what: str) -> None:
         """Note that an assumption broke, and keep to the fallback from now on."""
         self.breaks.append(f"decision {self.decisions - 1}: {what}")
+        self.certified, self.gap = False, None
         self.late.give_up()
         self.planned = self.planning.nothing_but_fallback(self.planned)
         if self.state is not None:
@@ -525,43 +529,22 @@ class E4:
         InvalidInputError
             If the promise cannot follow; the message says why, and nothing is changed.
         """
-        size = self.knowledge.n_costs
-        wanted = read_budget(budget, size)
-        if self._open is not None:
-            raise refusal(
-                "budget", "what came of the last decision first", self._open[0].id
-            )
-        if isinstance(self.planning, PaperPlanning):
-            raise refusal("budget", "the mode 'ledger'", "paper")
-        if self.breaks:
-            raise refusal("budget", "a life without breaks", self.breaks[-1])
-        cap = wanted - self._kept
-        states, promise = np.flatnonzero(self.knowledge.start), cap
-        if self.state is not None:
-            states, promise = np.array([self.state]), np.minimum(self.promise, cap)
-        why = self.safety.change_cap(self.belief, cap, states, promise)
-        if why:
-            raise refusal("budget", "one that the promise can follow", f"that {why}")
-        self.cap = cap
-        self.promise[:] = promise
-        self._live_with(wanted)
-        self._renew_at = 0
-        self.planned = self.planning.plan(self.belief, self.safety, self.state)
-
-    def _live_with(self, budget: FloatArray) -> None:
-        """Put another budget into what is known; all else stays as it was."""
-        self.knowledge = self.belief.knowledge = self.knowledge.with_budget(budget)
+        change_budget(self, budget)
 
     def certificate(self) -> Certificate:
         """Return what is certain about the earning policy from the present state.
 
         Before the first step that is the first possible start.  If the policy that the
         agent thinks best is not certain to keep the budget, the best one is searched
-        for that is, which can take seconds.
+        for that is, which can take seconds.  After a break nothing is certain, and the
+        certificate says so.
         """
         here = self.state
         if here is None:
             here = int(np.flatnonzero(self.knowledge.start)[0])
+        if self.breaks:
+            found = self._certify(here, search=False)
+            return nothing_certain(found, self.knowledge, self.breaks[0])
         return self._certify(here, search=True)
 
     def _certify(self, state: int, *, search: bool) -> Certificate:

@@ -34,7 +34,15 @@ from escapade.planning.solution import Solution
 from escapade.planning.solve import solve
 from escapade.uncertainty.base import UncertaintySet
 
-__all__ = ["PLANNED", "Planner", "Planners", "plan_with", "planner_of", "read_planners"]
+__all__ = [
+    "PLANNED",
+    "Planner",
+    "Planners",
+    "check_channels",
+    "plan_with",
+    "planner_of",
+    "read_planners",
+]
 
 Planner = Literal[
     "auto",
@@ -77,6 +85,14 @@ def read_planners(value: object) -> dict[Planned, Planner]:
                 f"planner[{policy!r}]", "a stationary policy's planner", repr(name)
             )
     return {policy: value.get(policy, "auto") for policy in PLANNED}
+
+
+def check_channels(value: Planners, n_costs: int) -> None:
+    """Refuse planners that are for one budget where there are several."""
+    if n_costs > 1 and planner_of(value, "exploit") == "slack":
+        raise refusal(
+            "planner", f"one for {n_costs} budgets", "'slack', which is for one"
+        )
 
 
 def planner_of(value: Planners, policy: Planned) -> Planner:

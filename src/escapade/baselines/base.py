@@ -100,6 +100,8 @@ class Baseline(ABC):
         next_state: SupportsIndex,
     ) -> None:
         """Say what came of a decision; the second time it does nothing."""
+        if not isinstance(decision, Choice):
+            raise refusal("decision", "a Choice, as ask returned it", repr(decision))
         knowledge = self.knowledge
         after = read_state(knowledge, "next_state", next_state)
         earned = read_reward(knowledge, reward)

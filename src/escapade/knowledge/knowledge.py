@@ -34,6 +34,7 @@ from escapade.knowledge.means import (
     read_rewards,
     read_states,
 )
+from escapade.knowledge.recorded import check_log, read_tally
 from escapade.knowledge.rows import (
     read_known_rows,
     read_models,
@@ -57,10 +58,6 @@ from escapade.uncertainty.base import UncertaintySet
 from escapade.uncertainty.rows import frozen
 
 __all__ = ["Knowledge"]
-
-
-_SAME = 1e-9
-"""By how much samples may differ that are said to be the same."""
 
 
 class Knowledge:
@@ -186,14 +183,11 @@ class Knowledge:
         self.known_states = read_states(known_states, self.n_states)
         self.log = log
         if log is not None:
-            self._check_log(log)
+            check_log(self, log)
         self.counts = counts
         self.tally: Tally | None = None
         if counts is not None:
-            self.tally = counts.read(
-                self.pairs, reward_max=self.reward_max, cost_max=self.cost_max
-            )
-            self._check_tally(self.tally)
+            self.tally = read_tally(self, counts)
 
     # -- sizes -------------------------------------------------------------------------
 
@@ -307,97 +301,3 @@ class Knowledge:
         table = read_mask(argument, value, grid, default=False)
         picked: BoolArray = table[self.pairs.pair_state, self.pairs.pair_action]
         return frozen(np.ascontiguousarray(picked))
-
-    def _entries(self, pairs: IntArray, states: IntArray) -> IntArray:
-        """Return where successors stand among the entries, −1 for impossible ones."""
-        keys = np.repeat(np.arange(self.n_pairs), np.diff(self.row_ptr))
-        keys = keys * self.n_states + self.successor
-        wanted = pairs * self.n_states + states
-        place: IntArray = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        impossible = (keys[place] != wanted) | (self.upper[place] == 0.0)
-        place[impossible] = -1
-        return place
-
-    def _check_log(self, log: Log) -> None:
-        """Refuse steps that contradict what else is known."""
-        log.check(
-            n_states=self.n_states,
-            n_actions=self.n_actions,
-            reward_max=self.reward_max,
-            cost_max=self.cost_max,
-        )
-        pairs = self.pairs_of(log.states, log.actions)
-        out = self._entries(pairs, log.next_states) < 0
-        if out.any():
-            row = int(np.argmax(out))
-            raise log.refuse(
-                f"a possible successor of state {log.states[row]}, action "
-                f"{log.actions[row]}",
-                f"state {log.next_states[row]}",
-                out,
-            )
-        out = self.free[pairs] & (log.costs > 0.0).any(axis=1)
-        if out.any():
-            row = int(np.argmax(out))
-            raise log.refuse(
-                f"no cost in state {log.states[row]}, action {log.actions[row]}, as it "
-                f"is free",
-                float(np.nanmax(log.costs[row])),
-                out,
-            )
-        columns = [
-            (
-                "reward",
-                log.rewards,
-                self.exact_rewards,
-                self.reward_lower,
-                self.reward_upper,
-            )
-        ]
-        columns += [
-            ("cost", column, self.exact_costs, lower, upper)
-            for column, lower, upper in zip(
-                log.costs.T, self.cost_lower, self.cost_upper, strict=True
-            )
-        ]
-        for name, column, exact, lower, upper in columns:
-            told = np.flatnonzero(exact[pairs] & ~np.isnan(column))
-            mine = pairs[told]
-            _, first = np.unique(mine, return_index=True)
-            means = np.full(self.n_pairs, np.nan)
-            means[mine[first]] = column[told[first]]
-            fixed = lower == upper
-            means[fixed] = lower[fixed]
-            differs = np.zeros(len(log), dtype=np.bool_)
-            slack = _SAME * np.maximum(1.0, np.abs(means[mine]))
-            differs[told] = np.abs(column[told] - means[mine]) > slack
-            if differs.any():
-                row = int(np.argmax(differs))
-                raise log.refuse(
-                    f"the same {name} of {means[pairs[row]]:g} each time in state "
-                    f"{log.states[row]}, action {log.actions[row]}",
-                    float(column[row]),
-                    differs,
-                )
-
-    def _check_tally(self, tally: Tally) -> None:
-        pairs = np.repeat(np.arange(self.n_pairs), np.diff(tally.row_ptr))
-        out = self._entries(pairs, tally.successor) < 0
-        if out.any():
-            entry = int(np.argmax(out))
-            pair = int(pairs[entry])
-            raise refusal(
-                "counts",
-                "steps to possible successors",
-                f"{tally.visits[entry]} to state {tally.successor[entry]}",
-                self.pairs.name(pair),
-            )
-        paid = self.free & (tally.costs > 0.0).any(axis=0)
-        if paid.any():
-            pair = int(np.argmax(paid))
-            raise refusal(
-                "counts",
-                "no costs where it is free",
-                float(tally.costs[:, pair].max()),
-                self.pairs.name(pair),
-            )

@@ -54,6 +54,8 @@ def read_states(value: ArrayLike | None, n_states: int) -> BoolArray:
 def read_cost_max(value: ArrayLike, n_costs: int) -> FloatArray:
     """Return the bound on the samples of each channel, ``(K,)``."""
     bounds = read_numbers("cost_max", value)
+    if n_costs == 1 and bounds.ndim == 1 and bounds.size > 1:
+        raise refusal("budget", f"{bounds.size} numbers, as many as in cost_max", "one")
     if bounds.shape not in ((), (n_costs,)):
         raise refusal("cost_max", f"a number, or {n_costs}", f"shape {bounds.shape}")
     each = np.broadcast_to(bounds, (n_costs,)).copy()

@@ -9,12 +9,10 @@ import numpy as np
 
 from escapade.errors import AssumptionError, refusal
 from escapade.knowledge.knowledge import Knowledge
-from escapade.typing import ArrayLike, BoolArray, FloatArray
+from escapade.knowledge.recorded import allowed_samples
+from escapade.typing import ArrayLike, FloatArray
 
 __all__ = ["Surely", "read_cost", "read_reward", "read_state"]
-
-_SAME = 1e-9
-"""By how much samples may differ that are said to be the same."""
 
 
 def read_state(knowledge: Knowledge, argument: str, value: SupportsIndex) -> int:
@@ -81,13 +79,13 @@ class Surely:
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
-        self.least_reward, self.most_reward = _allowed(
+        self.least_reward, self.most_reward = allowed_samples(
             knowledge.reward_lower,
             knowledge.reward_upper,
             knowledge.exact_rewards,
             np.asarray(knowledge.reward_max),
         )
-        self.least_cost, self.most_cost = _allowed(
+        self.least_cost, self.most_cost = allowed_samples(
             knowledge.cost_lower,
             knowledge.cost_upper,
             knowledge.exact_costs,
@@ -120,14 +118,3 @@ class Surely:
             f"{what}: expected {known} in {self._knowledge.pairs.name(pair)}, as was "
             f"told at birth, found {found:g}"
         )
-
-
-def _allowed(
-    lower: FloatArray, upper: FloatArray, exact: BoolArray, most: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    sure = exact | (upper == 0.0) | (lower == most)
-    room = _SAME * most
-    return (
-        np.where(sure, lower - room, -np.inf),
-        np.where(sure, upper + room, np.inf),
-    )

@@ -333,8 +333,17 @@ class CMDP:
     def replace(self, **changes: Any) -> CMDP:
         """Return a CMDP that differs in the named fields, checked anew.
 
-        Any keyword of :meth:`from_pairs` may be given.
+        Any keyword of :meth:`from_pairs` may be given, and ``P``, ``R`` and ``C`` as
+        the constructor takes them, over the same pairs.
         """
+        if "P" in changes:
+            _, rows = read_transitions(changes.pop("P"), self.available)
+            changes = {**{name: getattr(rows, name) for name in _ROWS}, **changes}
+        for short, name in (("R", "reward"), ("C", "cost")):
+            if short in changes:
+                if name in changes:
+                    raise refusal("replace", f"{short} or {name}", "both")
+                changes[name] = changes.pop(short)
         fields: dict[str, Any] = {
             "state_ptr": self.state_ptr,
             "pair_action": self.pair_action,
@@ -355,7 +364,8 @@ class CMDP:
         }
         unknown = sorted(set(changes) - set(fields))
         if unknown:
-            raise refusal("replace", f"names among {sorted(fields)}", unknown[0])
+            taken = ["P", "R", "C", *sorted(fields)]
+            raise refusal("replace", f"names among {taken}", unknown[0])
         return CMDP.from_pairs(**{**fields, **changes})
 
     @property
@@ -427,6 +437,8 @@ _HASHED_ARRAYS = (
     "start",
     "cost_max",
 )
+
+_ROWS = ("row_ptr", "successor", "probability")
 
 _PICKLED = (
     *_HASHED_ARRAYS,

@@ -136,7 +136,8 @@ class PromiseDP:
             if self.at_all_times:
                 note = (
                     f"No plan that keeps the budget at all times earns more than "
-                    f"{outer.upper:.8g}."
+                    f"{outer.upper:.8g}; ``upper`` bounds those as well that keep it "
+                    f"from the start alone."
                 )
             else:
                 upper = min(upper, outer.upper)

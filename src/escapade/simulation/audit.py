@@ -121,6 +121,12 @@ def audit(
     seeds = np.random.SeedSequence(read_count("seed", seed)).generate_state(
         2 * lifetimes, np.uint32
     )
+    if not callable(make_agent):
+        raise refusal(
+            "make_agent", "a function of knowledge and seed", repr(make_agent)
+        )
+    if not callable(getattr(world, "make_env", None)):
+        raise refusal("world", "a World, such as those of environments", repr(world))
     knowledge = world.knowledge
     live = partial(_live, make_agent, world, steps)
     tally = _Tally(

@@ -76,6 +76,7 @@ def simulate(
         raise refusal("until", "'steps' or 'certified'", repr(until))
     if until == "certified" and not isinstance(agent, E4):
         raise refusal("until", "'steps' for an agent without certificates", repr(until))
+    _check_who_meets_whom(agent, env)
     tape = _Tape(agent, steps, on_plan)
     if (
         compiled is not False
@@ -95,6 +96,18 @@ def simulate(
         tape.record.states[0] = begin(agent, env, seed)
         done, stopped = _run(agent, env, tape, steps, until)
     return tape.cut(done, stopped)
+
+
+def _check_who_meets_whom(agent: object, env: object) -> None:
+    """Refuse what is no agent, and what it cannot live in."""
+    if not isinstance(agent, Agent):
+        raise refusal("agent", "an agent, such as an escapade.E4", repr(agent))
+    if callable(getattr(env, "step", None)) and callable(getattr(env, "reset", None)):
+        return
+    if callable(getattr(env, "make_env", None)):
+        kind = type(env).__name__
+        raise refusal("env", f"what make_env() of that {kind} returns", f"a {kind}")
+    raise refusal("env", "a Gymnasium environment", repr(env))
 
 
 def begin(agent: Agent, env: Any, seed: int | None = None) -> int:
@@ -185,6 +198,8 @@ def _run(
         after, reward, ended, cut_off, info = env.step(decision.action)
         if ended or cut_off:
             raise refusal("env", "a world that goes on", f"an end at step {t}")
+        if "cost" not in info:
+            raise refusal("env", 'costs in info["cost"]', list(info), f"step {t}")
         state = int(after)
         tape.actions[t] = decision.action
         record.phases[t] = decision.phase

@@ -249,15 +249,17 @@ def _one_more(escape_steps: float, cost_max: float, discount: float) -> float:
     )
 
 
-def check_budgets(budgets: Budgets) -> None:
+def check_budgets(budgets: Budgets, settings: PaperSettings) -> None:
     """Refuse to be born where a requirement of the lemma fails, naming the worst."""
     if budgets.hold:
         return
     failed = budgets.binding
+    ways_out = ["requirements='reported' goes on without it"]
+    if settings.diameter == "worst":
+        ways_out.insert(0, "PaperSettings(diameter='reversible') asks less")
     raise AssumptionError(
         f"knowledge: expected requirement ({failed.name}) of the Escape Budget Lemma, "
         f"that {failed.sentence}, found {failed.left:.6g} against {failed.right:.6g} "
         f"with D = {budgets.escape_steps:.6g}; "
-        f"PaperSettings(diameter='reversible') asks less, and "
-        f"requirements='reported' goes on without it"
+        f"{', and '.join(ways_out)}"
     )

@@ -111,7 +111,7 @@ class PaperPlanning(Planning):
         self._learn(belief)
         self._count(belief, safety)
         if self._paper.requirements == "strict":
-            check_budgets(self.budgets_by_lemma(belief, safety))
+            check_budgets(self.budgets_by_lemma(belief, safety), self._paper)
         if self._paper.epsilon == "falling":
             self._raise_epsilon(belief, safety)
 
