@@ -86,6 +86,11 @@ def test_a_flipped_bit_ends_with_1(run, tmp_path):
     [
         (("run",), "ENV: expected the name of a world, or --spec"),
         (("run", "wall-cycl"), "world: expected a world among"),
+        (("run", "wall_cycle"), "(did you mean 'wall-cycle'?), found 'wall_cycle'"),
+        (
+            ("run", "green.toml"),
+            "found the file green.toml; what a run is goes by --sp",
+        ),
         (("run", "wall-cycle", "--steps", "0"), "steps: expected greater than"),
         (("run", "wall-cycle", "-p", "siz=3"), "parameters.siz: expected a name"),
         (("run", "wall-cycle", "-p", "size"), "--set: expected KEY=VALUE"),
@@ -174,6 +179,56 @@ def test_plain_lines_tell_rate_and_remaining_time(monkeypatch, capsys, tmp_path)
         assert words in lines[1]
     assert "realised at most" in lines[1]
     assert "the bound holds at all times with probability 0.95" in lines[1]
+
+
+def test_what_was_paid_before_a_resume_is_counted_in(monkeypatch, capsys, tmp_path):
+    from tests.experiment.conftest import small
+
+    from escapade.cli import screen
+    from escapade.experiment import RunStore, live
+
+    monkeypatch.setattr(screen, "_A_LINE_EVERY", 0.0)
+    monkeypatch.setattr(screen, "_AT_ONCE", 150)
+    whole, halved = (
+        RunStore(tmp_path / name).create(small(steps=2_400)) for name in "ab"
+    )
+
+    def realised(run, stop):
+        with screen.Screen("small", 2_400, run=run) as shown:
+            live(run, callbacks=[shown], stop=stop, block=800)
+        said = capsys.readouterr().err.splitlines()[-1]
+        return said[said.index("realised") : said.index("; certificate")]
+
+    asked = iter((False, True))
+    first = realised(halved, lambda: next(asked))
+    assert halved.n_steps == 1_600
+    at_once = realised(whole, lambda: False)
+    assert realised(halved, lambda: False) == at_once
+    assert "realised at most 0 of" not in first
+
+
+def test_a_run_that_was_killed_before_its_first_step(run, tmp_path):
+    from tests.experiment.conftest import small
+
+    from escapade.experiment import PlantRun
+
+    Run.create("here", small(steps=20))
+    for words in (("verify", "here"), ("export", "here", "--out", "steps.csv")):
+        done = run(*words)
+        assert done.exit_code == 2
+        assert done.stderr.endswith(
+            "nothing was lived yet; go on with: escapade resume here\n"
+        )
+        assert done.stdout == ""
+    assert run("resume", "here").exit_code == 0
+    assert run("verify", "here").exit_code == 0
+    (tmp_path / "here" / "journal.sqlite").unlink()  # and that is something else
+    assert run("verify", "here").exit_code == 1
+
+    PlantRun.begin(
+        tmp_path / "plant", ep.environments.wall_cycle(3).knowledge, ep.E4Settings()
+    )
+    assert "plant, where nothing was asked yet" in run("verify", "plant").stderr
 
 
 def test_times_are_said_as_people_say_them():

@@ -28,6 +28,8 @@ __all__ = [
 INTERRUPTED = 130
 """The exit code of a run that was set aside by Ctrl-C, as shells have it."""
 
+_FILES = (".toml", ".json", ".npz", ".csv")
+
 Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="The directory of a run.")
 ]
@@ -147,7 +149,7 @@ def live_and_tell(found: Run, *, json: bool, title: str | None = None) -> int:
     from escapade.experiment import Interruption, live
 
     spec, place = found.spec, found.directory
-    screen = Screen(title or spec.name, spec.steps)
+    screen = Screen(title or spec.name, spec.steps, run=found)
     try:
         with Interruption().listening() as stop:
             if json:
@@ -227,6 +229,13 @@ def _specification(
         return load_spec(file)
     if "world" not in said:
         raise refusal("ENV", "the name of a world, or --spec", "neither")
+    if Path(said["world"]).suffix in _FILES:
+        raise refusal(
+            "ENV",
+            "the name of a world",
+            f"the file {said['world']}; what a run is goes by --spec, and beside a "
+            f"plant of your own the agent lives by escapade.open or `escapade serve`",
+        )
     return RunSpec(
         **{"steps": 50_000, **said},
         parameters=pairs("--set", parameters),

@@ -25,9 +25,14 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
+    from escapade.experiment.store import Run
+
 __all__ = ["Progress", "Screen", "duration"]
 
 _A_LINE_EVERY = 2.0
+_AT_ONCE = 200_000
+"""Steps that are read at once from the journal of a run that is taken up again."""
+
 _RATE_OVER = 3.0
 """Seconds over which a rate is taken, at least."""
 
@@ -113,10 +118,13 @@ class Screen:
         What is run.
     steps
         How many steps at most.
+    run
+        Which, if it may have begun before: what was paid then is counted in.
     """
 
-    def __init__(self, title: str, steps: int) -> None:
+    def __init__(self, title: str, steps: int, *, run: Run | None = None) -> None:
         self._title = title
+        self._run = run
         self._progress = Progress(steps)
         self._paid: _Paid | None = None
         self._live: Live | None = None
@@ -146,6 +154,7 @@ class Screen:
         terms = moment.agent.knowledge
         if self._paid is None:
             self._paid = _Paid(terms.budget, terms.cost_max, terms.discount)
+            self._count_in(moment.first, self._paid)
         self._paid.add(moment.trace.costs)
         words = self._progress.at(moment.steps)
         now = time.monotonic()
@@ -157,6 +166,12 @@ class Screen:
             line = "; ".join([words, *(f"{k} {v}" for k, v in facts.items())])
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
+
+    def _count_in(self, steps: int, paid: _Paid) -> None:
+        """Add what was paid before the run was taken up again."""
+        if self._run is not None:
+            for first in range(0, steps, _AT_ONCE):
+                paid.add(self._run.trace(first, min(first + _AT_ONCE, steps)).costs)
 
     def on_replan(self, step: int, content: Mapping[str, Any]) -> None:
         """Do nothing: the next block shows it."""

@@ -30,7 +30,7 @@ from escapade.environments.queueing import queue
 from escapade.environments.world import World
 from escapade.errors import refusal
 
-__all__ = ["make", "names", "parameters"]
+__all__ = ["did_you_mean", "make", "names", "parameters"]
 
 _WORLDS: Mapping[str, Callable[..., World]] = MappingProxyType(
     {
@@ -106,9 +106,19 @@ def make(name: str, **keywords: Any) -> World:
 def _builder(name: str) -> Callable[..., World]:
     if isinstance(name, str) and name in _WORLDS:
         return _WORLDS[name]
+    raise refusal("name", f"one of {list(_WORLDS)}", f"{name!r}{did_you_mean(name)}")
+
+
+def did_you_mean(name: str) -> str:
+    """Return a question about the name that is nearest to a wrong one, if one is near.
+
+    Examples
+    --------
+    >>> did_you_mean("wall_cycle")
+    " (did you mean 'wall-cycle'?)"
+    """
     near = get_close_matches(str(name), _WORLDS, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    raise refusal("name", f"one of {list(_WORLDS)}", f"{name!r}{hint}")
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _make_env(

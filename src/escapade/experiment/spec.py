@@ -42,7 +42,7 @@ from pydantic import (
 )
 
 from escapade.agent.settings import E4Settings
-from escapade.environments.registry import make, names, parameters
+from escapade.environments.registry import did_you_mean, make, names, parameters
 from escapade.environments.world import World
 from escapade.errors import InvalidFileError, InvalidInputError, refusal
 from escapade.knowledge.knowledge import Knowledge
@@ -58,7 +58,7 @@ _HASH_LENGTH = 10
 
 def _known_world(name: str) -> str:
     if name not in names():
-        raise ValueError(f"a world among {list(names())}")
+        raise ValueError(f"a world among {list(names())}{did_you_mean(name)}")
     return name
 
 

@@ -41,6 +41,8 @@ KNOWLEDGE = "knowledge.npz"
 FILES = (SPEC, JOURNAL, "checkpoint.npz", "checkpoint.json")
 """What a summary names the digests of."""
 
+_LIVED = (*FILES[1:], SUMMARY)
+
 
 class Run:
     """A run in a directory, to be read.
@@ -114,6 +116,8 @@ class Run:
     def journal(self, *, write: bool = False) -> Journal:
         """Open the journal; a writer makes it if there is none, and holds the lock."""
         path = self.directory / JOURNAL
+        if not write and self._untouched():
+            raise refusal("run", "one that has begun", self._nothing_lived())
         if write and not path.exists():
             cmdp = self.world.cmdp
             create(
@@ -128,6 +132,16 @@ class Run:
                 },
             )
         return Journal(path, write=write, durable=write and self.spec.durable)
+
+    def _untouched(self) -> bool:
+        """Whether there is nothing yet but what the run is; it may have been killed."""
+        return not any((self.directory / name).exists() for name in _LIVED)
+
+    def _nothing_lived(self) -> str:
+        return (
+            f"one of which nothing was lived yet; go on with: escapade resume "
+            f"{self.directory}"
+        )
 
     @property
     def journal_path(self) -> Path:
@@ -253,6 +267,9 @@ class PlantRun(Run):
             raise refusal(
                 "settings", f"what the life in {self.directory} began with", "others"
             )
+
+    def _nothing_lived(self) -> str:
+        return f"{self.directory}, where nothing was asked yet"
 
     @property
     def digest(self) -> str:
