@@ -24,6 +24,7 @@ from escapade.cli import (
     demo,
     envs,
     export,
+    report,
     run,
     serve,
     solve,
@@ -113,6 +114,7 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("resume")(run.resume)
 app.command("verify")(verify.verify)
+app.command("report")(report.report)
 app.command("serve")(serve.serve)
 app.command("export")(export.export)
 app.command("audit")(audit.audit)

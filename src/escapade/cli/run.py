@@ -147,6 +147,7 @@ def live_and_tell(found: Run, *, json: bool, title: str | None = None) -> int:
     """Live a run to its end, show how it gets on, and tell how it ended."""
     from escapade.cli.screen import Screen
     from escapade.experiment import Interruption, live
+    from escapade.report import write_page
 
     spec, place = found.spec, found.directory
     screen = Screen(title or spec.name, spec.steps, run=found)
@@ -170,15 +171,17 @@ def live_and_tell(found: Run, *, json: bool, title: str | None = None) -> int:
             f"escapade resume {place}"
         )
         return INTERRUPTED
+    page = write_page(found) if summary["steps"] else None
     if json:
-        print_json({"directory": str(place), **summary})
+        told = {"directory": str(place), **summary}
+        print_json(told if page is None else {**told, "report": str(page)})
     else:
-        tell_end(found, summary)
+        tell_end(found, summary, page)
     return 0 if summary["promise_kept"] else 1
 
 
-def tell_end(found: Run, summary: dict[str, Any]) -> None:
-    """Print how a run ended."""
+def tell_end(found: Run, summary: dict[str, Any], page: Path | None) -> None:
+    """Print how a run ended, and where the page that shows it is, if there is one."""
     from escapade.cli.output import amount
 
     certificate, realised = summary["certificate"], summary["realised"]
@@ -206,6 +209,7 @@ def tell_end(found: Run, summary: dict[str, Any]) -> None:
             ),
             "the bound": summary["assumption"],
             "kept in": str(found.directory),
+            **({} if page is None else {"the report": str(page)}),
         }
     )
     say()

@@ -1,0 +1,70 @@
+"""Text and data that may stand in a page, whatever somebody has named things."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["data_link", "escape", "number", "numbers", "script_json", "table"]
+
+
+def escape(text: object) -> str:
+    """Return text that HTML shows as it is; control characters are shown as codes."""
+    shown = "".join(
+        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
+        for c in str(text)
+    )
+    return html.escape(shown, quote=True)
+
+
+def number(value: float) -> str:
+    """Return a number as people read it."""
+    if math.isnan(value):
+        return "none"
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:.6g}"
+
+
+def numbers(values: Iterable[float]) -> str:
+    """Return numbers, one a budget."""
+    return ", ".join(number(float(value)) for value in values)
+
+
+def script_json(value: Any) -> str:
+    """Return JSON that cannot end the script around it; what is no number is null."""
+    text = json.dumps(_plain(value), allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return float(f"{value:.7g}") if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(entry) for entry in value]
+    return value
+
+
+def data_link(text: str, *, kind: str) -> str:
+    """Return an address that holds the text itself."""
+    inside = base64.b64encode(text.encode()).decode()
+    return f"data:{kind};charset=utf-8;base64,{inside}"
+
+
+def table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
+    """Return a table of two columns; names and values are escaped here."""
+    lines = "\n".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>'
+        for name, value in rows
+    )
+    return f"<table><caption>{escape(caption)}</caption>\n{lines}\n</table>"

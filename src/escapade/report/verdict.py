@@ -1,0 +1,107 @@
+"""The outcome of a run in words, before any picture.
+
+What is promised is a statement about expectations, under what the agent was told; what
+was measured is one life.  The words keep them apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from escapade.experiment.summary import realised
+from escapade.report.encoding import escape, number, numbers
+from escapade.report.material import Material
+
+__all__ = ["Verdict", "judge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The outcome: ``kept``, ``broken`` or ``open``, and sentences."""
+
+    outcome: str
+    headline: str
+    sentences: tuple[str, ...]
+
+    def html(self) -> str:
+        """Return it as a section's inside."""
+        sign = {"kept": "✓", "broken": "✗", "open": "…"}[self.outcome]
+        said = "\n".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
+        return (
+            f'<p class="headline {self.outcome}"><span aria-hidden="true">{sign}</span>'
+            f" {escape(self.headline)}</p>\n<ul>\n{said}\n</ul>"
+        )
+
+
+def judge(material: Material) -> Verdict:
+    """Return the verdict on a run."""
+    summary = material.summary
+    if summary is None:
+        broken = [event.content["what"] for event in material.happened("break")]
+        return Verdict(
+            outcome="broken" if broken else "open",
+            headline=(
+                f"An assumption broke: {broken[0]}" if broken else "Not ended so far."
+            ),
+            sentences=(f"{len(material.trace):,} steps so far.", *_measured(material)),
+        )
+    kept = bool(summary["promise_kept"])
+    if not kept:
+        headline = "The promise was not kept."
+        if summary["breaks"]:
+            headline = "An assumption broke, and the fallback was played."
+    elif summary["certified"]:
+        headline = (
+            "The promise was kept at every step, and what was aimed at is certain."
+        )
+    else:
+        headline = "The promise was kept at every step."
+    return Verdict(
+        outcome="kept" if kept else "broken",
+        headline=headline,
+        sentences=(
+            f"{summary['verdict']}.",
+            f"The bound {summary['assumption']}."
+            if summary["assumption"].startswith("holds")
+            else f"{summary['assumption'].capitalize()}.",
+            *_measured(material),
+            *_against_truth(material),
+        ),
+    )
+
+
+def _measured(material: Material) -> list[str]:
+    """Say what this one life paid."""
+    found = realised(material.trace)
+    budget = numbers(material.trace.budget)
+    largest = numbers(found["largest_cost_to_go"])
+    over = found["steps_over_budget"]
+    said = [
+        f"Measured: the discounted cost from a step on was {largest} at most, the "
+        f"budget is {budget}; it was over budget from {over:,} "
+        f"{'step' if over == 1 else 'steps'}."
+    ]
+    if over:
+        said.append(
+            "The promise is about the expected cost: one life may cost more than that "
+            "by chance, and this one did at times."
+        )
+    unknown = int(np.isnan(material.trace.costs).any(axis=1).sum())
+    if unknown:
+        said.append(f"What {unknown:,} steps cost is not known; that is not in it.")
+    return said
+
+
+def _against_truth(material: Material) -> list[str]:
+    oracle, certificate = material.oracle, material.certificate
+    if oracle is None or certificate is None:
+        return []
+    inside = certificate.value_lower <= oracle.value <= certificate.value_upper
+    return [
+        f"Judged by the true model, the policy found earns {number(oracle.value)}, "
+        f"{'within' if inside else 'OUTSIDE'} its certified bounds, and costs "
+        f"{numbers(oracle.costs)}; the best policy within budget earns "
+        f"{number(oracle.best)} from the same state."
+    ]

@@ -1,0 +1,203 @@
+"""What stands in a page, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from tests.report.conftest import lived
+
+import escapade as ep
+from escapade.environments import World
+from escapade.experiment import Event, RunSpec, open_plant
+from escapade.experiment.store import PlantRun, Run
+from escapade.report import build_page, write_page
+from escapade.report.encoding import script_json
+
+HOSTILE = "</script><img src=x onerror=alert(1)>&\"'"
+MOST_BYTES = 6_000_000
+
+
+class Tags(HTMLParser):
+    """Collects what a browser would make of a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags = []
+        self.text = []
+        self.scripts = []
+        self._inside = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif self._inside != "style":
+            self.text.append(data)
+
+
+def parsed(page):
+    found = Tags()
+    found.feed(page)
+    found.close()
+    return found
+
+
+def data_of(page):
+    return json.loads(parsed(page).scripts[0], parse_constant=pytest.fail)
+
+
+def downloads(page):
+    return {
+        attributes["download"]: base64.b64decode(
+            attributes["href"].partition("base64,")[2]
+        ).decode()
+        for tag, attributes in parsed(page).tags
+        if tag == "a" and "download" in attributes
+    }
+
+
+def test_the_verdict_comes_first_and_in_words(run, page):
+    text = " ".join(parsed(page).text)
+    assert "The promise was kept at every step." in text
+    assert run.summary["verdict"] in text
+    assert run.summary["assumption"] in text
+    assert text.index(run.summary["verdict"]) < text.index("Promise and reserve")
+    for heading in ("Replay", "Conditions", "Data", "Value against the oracle"):
+        assert re.search(rf"<h2>{heading}</h2>", page)
+
+
+def test_it_loads_nothing_and_is_small_enough(page):
+    assert len(page.encode()) < MOST_BYTES
+    found = parsed(page)
+    for tag, attributes in found.tags:
+        for name in ("src", "href", "srcset", "action", "data", "poster"):
+            address = attributes.get(name)
+            assert address is None or address.startswith("data:"), (tag, name)
+    assert "@import" not in page.partition("</style>")[0]
+    assert "default-src 'none'" in page
+    # the data, Plotly once, and ours; nothing ends a script early
+    assert len(found.scripts) == 3
+    assert page.count("plotly.js v") == 1
+
+
+def test_the_same_run_gives_the_same_bytes_elsewhere(run, page, tmp_path):
+    assert build_page(lived(tmp_path / "again")) == page
+    assert str(run.directory) not in page
+    other = tmp_path / "page.html"
+    assert write_page(run, other) == other
+    assert other.read_text("utf-8") == page
+
+
+def test_the_figures_hold_the_extremes_of_the_trace(run, page):
+    figures = {figure["id"]: figure for figure in data_of(page)["figures"]}
+    assert {"promise-0", "known", "earned", "value", "predicted-0"} == set(figures)
+    trace = run.trace()
+    lines = {line["name"]: line for line in figures["predicted-0"]["data"]}
+    most = max(lines["realised cost, most"]["y"])
+    assert most == pytest.approx(trace.cost_to_go().max(), rel=1e-6)
+    least = min(lines["predicted: promise, least"]["y"])
+    assert least == pytest.approx(trace.promise.min(), rel=1e-6)
+    symbols = {
+        entry["marker"]["symbol"]
+        for entry in figures["promise-0"]["data"]
+        if entry["mode"] == "markers"
+    }
+    assert len(symbols) == 6  # phases are told apart without their colours
+
+
+def test_the_replay_is_the_trace(run, page):
+    told, trace = data_of(page)["replay"], run.trace()
+    for stretch in told["stretches"]:
+        first, count = stretch["first"], len(stretch["states"])
+        assert stretch["states"] == trace.states[first : first + count].tolist()
+        assert stretch["phases"] == trace.phases[first : first + count].tolist()
+    assert len(told["goals"]) == run.world.cmdp.n_states
+    assert all(-1 <= goal < run.world.cmdp.n_states for goal in told["goals"])
+
+
+def test_the_data_can_be_taken_along(run, page):
+    files = downloads(page)
+    told = {key: value for key, value in run.summary.items() if key != "files"}
+    assert json.loads(files["summary.json"]) == told
+    assert RunSpec.from_toml(files["spec.toml"]) == run.spec
+    rows = list(csv.DictReader(io.StringIO(files["steps.csv"])))
+    assert sum(int(row["steps"]) for row in rows) == 1200
+    assert sum(int(row["explore"]) for row in rows) == run.summary["phases"]["explore"]
+    costs = sum(float(row["cost"]) for row in rows)
+    assert costs == pytest.approx(run.summary["realised"]["cost"][0])
+    assert "downsampled" in page
+
+
+def test_hostile_names_stay_text(run, monkeypatch):
+    world = run.world
+    cmdp = world.cmdp.replace(
+        state_names=[f"{HOSTILE}{k}" for k in range(world.cmdp.n_states)],
+        action_names=[f"{HOSTILE}{k}" for k in range(world.cmdp.n_actions)],
+    )
+    hostile = World(
+        name=HOSTILE, description=HOSTILE, cmdp=cmdp, told=lambda: world.knowledge
+    )
+    again = Run(run.directory)
+    monkeypatch.setitem(again.__dict__, "world", hostile)
+    events = [Event(step=3, kind="break", content={"what": HOSTILE})]
+    monkeypatch.setattr(Run, "events", lambda self, *kinds: events)
+    page = build_page(again)
+    found = parsed(page)
+    assert not [tag for tag, _ in found.tags if tag == "img"]
+    assert len(found.scripts) == 3
+    assert HOSTILE in "".join(found.text)
+    assert data_of(page)["replay"]["states"][0] == f"{HOSTILE}0"
+
+
+def test_json_in_a_script_cannot_end_it():
+    text = script_json({"a": "</script>\u2028<!--", "b": [float("nan"), np.inf]})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"a": "</script>\u2028<!--", "b": [None, None]}
+
+
+def test_a_world_without_a_map_says_so(tmp_path):
+    run = lived(
+        tmp_path / "run", world="inventory", parameters={}, settings={}, steps=30
+    )
+    assert run.world.cmdp.coordinates is None
+    page = build_page(run)
+    assert "the states of this world have no coordinates" in page
+    assert data_of(page)["replay"] is None
+
+
+def test_a_life_beside_a_plant_is_shown_as_far_as_it_got(tmp_path):
+    world = ep.environments.wall_cycle(size=3)
+    plant = world.make_env()
+    state, _ = plant.reset(seed=1)
+    place = tmp_path / "plant"
+    settings = ep.E4Settings(known_after=5)
+    with open_plant(place, knowledge=world.knowledge, settings=settings) as agent:
+        for _ in range(20):
+            decision = agent.ask(state)
+            state, reward, _, _, info = plant.step(decision.action)
+            agent.tell(decision, reward=reward, cost=info["cost"], next_state=state)
+    page = build_page(PlantRun(place))
+    assert "20 steps so far." in page
+    assert "a life beside a plant has no map" in page
+    assert json.loads(downloads(page)["summary.json"])["steps"] == 20
+
+
+def test_a_run_that_was_not_begun_is_refused(tmp_path):
+    spec = RunSpec(world="wall-cycle", parameters={"size": 3}, steps=10)
+    with pytest.raises(ValueError, match="run: expected one that has lived at least"):
+        build_page(Run.create(tmp_path / "run", spec))
