@@ -54,7 +54,8 @@ def judge(material: Material) -> Verdict:
             headline = "An assumption broke, and the fallback was played."
     elif summary["certified"]:
         headline = (
-            "The promise was kept at every step, and what was aimed at is certain."
+            "The promise was kept at every step, and the policy found is certain to be "
+            "as good as was asked."
         )
     else:
         headline = "The promise was kept at every step."
@@ -78,10 +79,10 @@ def _measured(material: Material) -> list[str]:
     budget = numbers(material.trace.budget)
     largest = numbers(found["largest_cost_to_go"])
     over = found["steps_over_budget"]
+    times = "no step" if not over else "1 step" if over == 1 else f"{over:,} steps"
     said = [
         f"Measured: the discounted cost from a step on was {largest} at most, the "
-        f"budget is {budget}; it was over budget from {over:,} "
-        f"{'step' if over == 1 else 'steps'}."
+        f"budget is {budget}; it was over budget from {times}."
     ]
     if over:
         said.append(
