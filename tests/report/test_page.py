@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -18,7 +19,9 @@ from escapade.environments import World
 from escapade.experiment import Event, RunSpec, open_plant
 from escapade.experiment.store import PlantRun, Run
 from escapade.report import build_page, write_page
-from escapade.report.encoding import script_json
+from escapade.report.encoding import number, script_json
+from escapade.report.material import gather
+from escapade.report.verdict import judge
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\"'"
 MOST_BYTES = 6_000_000
@@ -162,6 +165,54 @@ def test_hostile_names_stay_text(run, monkeypatch):
     assert len(found.scripts) == 3
     assert HOSTILE in "".join(found.text)
     assert data_of(page)["replay"]["states"][0] == f"{HOSTILE}0"
+
+
+def test_a_broken_promise_is_the_headline(run):
+    material = gather(run)
+    summary = {**run.summary, "promise_kept": False}
+    verdict = judge(replace(material, summary=summary))
+    assert verdict.outcome == "broken"
+    assert verdict.headline == "The promise was not kept."
+    assert "✗" in verdict.html()
+    broken = {**summary, "breaks": ["row 3"], "assumption": "no promise: it broke"}
+    verdict = judge(replace(material, summary=broken))
+    assert verdict.headline == "An assumption broke, and the fallback was played."
+    assert "No promise: it broke." in verdict.sentences
+
+
+def test_what_was_paid_beyond_a_promise_is_marked_for_each_budget(tmp_path):
+    run = lived(
+        tmp_path / "run",
+        world="battery",
+        parameters={},
+        settings={},
+        steps=1500,
+        seed=0,
+    )
+    found = run.summary["realised"]
+    assert found["steps_over_budget"] > 1  # with this seed
+    page = build_page(run)
+    assert f"over budget from {found['steps_over_budget']:,} steps" in page
+    assert "one life may cost more than that by chance" in page
+    figures = {figure["id"]: figure for figure in data_of(page)["figures"]}
+    assert {"promise-0", "promise-1", "predicted-0", "predicted-1"} <= set(figures)
+    (marks,) = (
+        entry
+        for entry in figures["predicted-0"]["data"]
+        if entry["name"] == "realised above its promise"
+    )
+    largest = run.trace().cost_to_go()[:, 0].max()
+    assert max(marks["y"]) == pytest.approx(largest, rel=1e-6)
+
+
+def test_numbers_are_read_by_people():
+    assert [number(x) for x in (1234.0, -2e-31, 0.25, float("nan"))] == [
+        "1,234",
+        "0",
+        "0.25",
+        "none",
+    ]
+    assert number(float("inf")) == "inf"
 
 
 def test_json_in_a_script_cannot_end_it():

@@ -11,6 +11,9 @@ from typing import Any
 
 __all__ = ["data_link", "escape", "number", "numbers", "script_json", "table"]
 
+_NOTHING = 1e-12
+"""What rounding leaves of zero."""
+
 
 def escape(text: object) -> str:
     """Return text that HTML shows as it is; control characters are shown as codes."""
@@ -25,6 +28,8 @@ def number(value: float) -> str:
     """Return a number as people read it."""
     if math.isnan(value):
         return "none"
+    if abs(value) < _NOTHING:
+        return "0"
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:.6g}"

@@ -21,21 +21,21 @@ function showReplay(told) {
     if (told.costly[state]) make("line", map, { class: "cost", x1: left, y1: top + 1, x2: left + 1, y2: top });
     if (told.rewarded[state]) make("circle", map, { class: "reward", cx: x(state), cy: y(state), r: 0.42 });
   });
-  const arrows = make("g", map, { id: "arrow-layer" }), trail = make("polyline", map, { class: "trail" });
-  const agent = make("text", map, { id: "agent" });
+  const trail = make("polyline", map, { class: "trail" }), agent = make("text", map, { id: "agent" });
+  const arrows = make("g", map, { id: "arrow-layer" });
 
-  function arrow(state) {
+  function arrow(state, here) {
     const goal = told.goals[state];
     if (goal < 0) return;
     const across = x(goal) - x(state), down = y(goal) - y(state), far = Math.hypot(across, down);
     if (far === 0) {
-      make("circle", arrows, { class: "stay", cx: x(state), cy: y(state), r: 0.09 });
+      make("circle", arrows, { class: here ? "stay here" : "stay", cx: x(state), cy: y(state), r: 0.09 });
       return;
     }
     const u = across / far, v = down / far, tipX = x(state) + 0.35 * u, tipY = y(state) + 0.35 * v;
     const wing = (side) => `${tipX - 0.16 * u + side * 0.12 * v} ${tipY - 0.16 * v - side * 0.12 * u}`;
     make("path", arrows, {
-      class: "arrow",
+      class: here ? "arrow here" : "arrow",
       d: `M${x(state) - 0.25 * u} ${y(state) - 0.25 * v}L${tipX} ${tipY}M${wing(1)}L${tipX} ${tipY}L${wing(-1)}`,
     });
   }
@@ -45,7 +45,7 @@ function showReplay(told) {
     arrows.replaceChildren();
     if (!find("arrows").checked || told.goals === null) return;
     told.goals.forEach((_, state) => {
-      if (crowd.get(cell(state)) === 1 || state === here) arrow(state);
+      if (crowd.get(cell(state)) === 1 || state === here) arrow(state, state === here);
     });
   }
 
