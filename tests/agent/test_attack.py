@@ -106,6 +106,7 @@ def obedient(ledger: Ledger) -> Plan:
         exploring=np.zeros(n_states, dtype=np.bool_),
         node_ptr=np.arange(n_states + 1),
         level=np.full(n_states, -np.inf),
+        share=np.eye(1, n_costs)[0],
         weight=np.zeros((n_states, width)),
         reserve=np.zeros(n_costs),
         turn_home=np.zeros(n_costs),

@@ -91,7 +91,7 @@ def test_states_that_are_wanted_and_out_of_reach_are_named():
     simulate(agent, world.make_env(), 200)
     found = agent.certificate()
     assert 3 in found.unreachable
-    assert "want visits and cannot be reached within the promise" in found.message
+    assert "want visits that cannot be had within the promise" in found.message
 
 
 def test_the_best_policy_that_surely_keeps_the_budget_is_searched_for():

@@ -128,10 +128,12 @@ def test_a_budget_that_binds_is_planned_by_levels_of_the_promise():
     assert len(np.unique(pairs[0])) > 1  # what to do depends on what is left
 
 
-def test_with_several_budgets_the_plan_mixes():
+def test_with_several_budgets_the_plan_mixes_and_weighs_what_is_left_of_each():
     agent, earning = earning_after("two budgets", 300)
     assert earning.binds
-    assert earning.levels is None
+    assert earning.levels is not None
+    assert earning.share @ agent.cap == pytest.approx(earning.levels[-1])
+    assert agent.planned.plan.by_level
     owner = agent.knowledge.pairs.pair_state
     np.testing.assert_allclose(np.bincount(owner, earning.weights), 1.0)
     assert ((earning.weights > 0.0) & (earning.weights < 1.0)).any()

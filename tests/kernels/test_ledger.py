@@ -48,6 +48,7 @@ def plan_for(ledger: Ledger, **changes) -> Plan:
         exploring=np.zeros(n_states, dtype=np.bool_),
         node_ptr=np.zeros(n_states + 1, dtype=np.int64),
         level=np.zeros(0),
+        share=np.eye(1, n_costs)[0],
         weight=np.zeros((0, n_pairs)),
         reserve=np.zeros(n_costs),
         turn_home=np.zeros(n_costs),

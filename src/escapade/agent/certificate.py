@@ -254,7 +254,6 @@ def _message(gap: float, epsilon: float, safe: bool, unreachable: int) -> str:
         )
     if unreachable:
         text += (
-            f"; {unreachable} states want visits and cannot be reached within the "
-            f"promise"
+            f"; {unreachable} states want visits that cannot be had within the promise"
         )
     return text

@@ -3,12 +3,15 @@
 First the budget is forgotten.  If the best policy that only plays affordable pairs is
 expected to keep the promise from every state it may be in, it is the plan.
 
-Otherwise the budget binds, and what is left of the promise decides.  With one budget
-and a moderate number of states the plan is found by dynamic programming over states and
-levels of the promise, which the ledger's own rules move
-(:func:`escapade.kernels.earning.earn`).  In all other cases it is the best stationary
-policy of the likeliest model, which mixes actions; the ledger sends the agent home when
-the promise runs low.
+Otherwise the budget binds, and what is left of the promise decides.  With a moderate
+number of states the plan is found by dynamic programming over states and levels of the
+promise, which the ledger's own rules move (:func:`escapade.kernels.earning.earn`).
+Several promises are planned as one, their sum weighted by the budgets' prices, which the
+ledger's rules move as they move each; that one of them alone may run out, the plan does
+not foresee.
+
+Otherwise it is the best stationary policy of the likeliest model, which mixes actions;
+the ledger sends the agent home when the promise runs low.
 
 Either way the plan rests on means.  That it is only carried out as far as the ledger
 allows is what makes it safe.
@@ -71,6 +74,8 @@ class Earning:
         ``(G,)`` levels of the promise, or ``None`` where it does not matter.
     pairs
         ``[S, G]``; the pair to take at each level.
+    share
+        ``[K]``; what each promise counts in a level; ``None`` where that is channel 0.
     binds
         Whether the budget keeps the plan from being better.
     """
@@ -78,6 +83,7 @@ class Earning:
     weights: FloatArray
     levels: FloatArray | None = None
     pairs: IntArray | None = None
+    share: FloatArray | None = None
     binds: bool = False
 
 
@@ -134,13 +140,16 @@ class Earner:
         free[best.pairs] = 1.0
         if self._keeps_promise(model, best.pairs, safety):
             return Earning(weights=free)
-        weights = self._stationary(model, usable, safety)
-        if model.n_costs > 1 or model.n_states * _LEVELS > _MOST_NODES:
+        weights, price = self._stationary(model, usable, safety)
+        if model.n_states * _LEVELS > _MOST_NODES:
             return Earning(weights=weights, binds=True)
+        share = _shares(price, safety.cap)
         levels, pairs = self._over_levels(
-            model, belief, ledger, playable=usable, reserve=reserve
+            model, belief, ledger, share, playable=usable, reserve=reserve
         )
-        return Earning(weights=weights, levels=levels, pairs=pairs, binds=True)
+        return Earning(
+            weights=weights, levels=levels, pairs=pairs, share=share, binds=True
+        )
 
     def _planned(
         self, belief: Belief, model: CMDP, usable: BoolArray, safety: Safety
@@ -172,8 +181,10 @@ class Earner:
                 return False
         return True
 
-    def _stationary(self, model: CMDP, usable: BoolArray, safety: Safety) -> FloatArray:
-        """Return the best stationary policy of the model within the budget."""
+    def _stationary(
+        self, model: CMDP, usable: BoolArray, safety: Safety
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the best stationary policy within the budgets, and their prices."""
         kept = CMDP.from_pairs(**restricted(model, usable, safety))
         found = ColumnGeneration(precision=1e-6, max_iterations=self._most).solve(kept)
         weights = np.zeros(model.n_pairs)
@@ -181,13 +192,14 @@ class Earner:
             weights[safety.pairs] = 1.0
         else:
             weights[usable] = found.policy.pair_weights(kept)  # type: ignore[union-attr]
-        return weights
+        return weights, found.multipliers
 
     def _over_levels(
         self,
         model: CMDP,
         belief: Belief,
         ledger: Ledger,
+        share: FloatArray,
         *,
         playable: BoolArray,
         reserve: FloatArray,
@@ -199,16 +211,17 @@ class Earner:
         pairs = np.zeros(shape, dtype=np.int64)
         pairs[:] = ledger.fallback[:, np.newaxis]
         cost, steady = _foreseen(belief)
+        cap = float(share @ ledger.cap)
         earn(
-            ledger,
-            reserve,
+            _as_one(ledger, share),
+            share[np.newaxis] @ reserve,
             playable,
             belief.knowledge.row_ptr,
             belief.knowledge.successor,
             belief.nominal,
             model.reward,
-            cost,
-            steady,
+            share @ cost,
+            steady.all(axis=0),
             1.0 - _PATIENCE * (1.0 - model.discount),
             _PRECISION * model.reward_max,
             min(_ROUNDS, self._most),
@@ -217,26 +230,55 @@ class Earner:
             np.zeros(shape),
             pairs,
         )
-        cap = float(ledger.cap[0])
         levels = np.array([level_at(g, _LEVELS, cap) for g in range(_LEVELS)])
         return levels, pairs
 
 
+def _shares(price: FloatArray, cap: FloatArray) -> FloatArray:
+    """Return what each promise counts: by its price; if none has one, by its cap."""
+    share = np.zeros(cap.size)
+    if cap.size == 1:
+        share[0] = 1.0
+    elif price.size == cap.size and float(price @ cap) > 0.0:
+        share[:] = price / float(price @ cap)
+    else:
+        np.divide(1.0, cap, out=share, where=cap > 0.0)
+    return share
+
+
+def _as_one(ledger: Ledger, share: FloatArray) -> Ledger:
+    """Return the ledger of the weighted sum of all promises."""
+
+    def total(each: FloatArray) -> FloatArray:
+        counted = share > 0.0  # what may be infinite elsewhere does not count
+        return share[np.newaxis, counted] @ each[counted]
+
+    return ledger._replace(
+        channels=(0,),
+        w=total(ledger.w),
+        q=total(ledger.q),
+        ahead=total(ledger.ahead),
+        reach=total(ledger.reach),
+        cap=total(ledger.cap),
+        cost_max=total(ledger.cost_max),
+    )
+
+
 def _foreseen(belief: Belief) -> tuple[FloatArray, BoolArray]:
-    """Return the costs of channel 0 to plan with, and which of them never vary.
+    """Return the costs to plan with, and which never vary, ``[K, pairs]`` both.
 
     Costs that vary are taken to be two standard errors above their mean, and more where
     little was seen: a pair must not look cheap for want of having been tried.
     """
     evidence, knowledge = belief.evidence, belief.knowledge
     n = evidence.cost_count
-    most, bound = float(knowledge.cost_max[0]), belief.cost_upper[0]
-    variance = evidence.cost_variance()[0]
+    most, bound = knowledge.cost_max[:, np.newaxis], belief.cost_upper
+    variance = evidence.cost_variance()
     steady = (n >= _ENOUGH) & (variance == 0.0)
-    steady |= knowledge.exact_costs | (bound == belief.confidence.cost_lower[0])
+    steady |= knowledge.exact_costs | (bound == belief.confidence.cost_lower)
     error = 2.0 * np.sqrt(np.nan_to_num(variance) / np.maximum(n, 1))
-    foreseen = belief.mean_cost()[0] + error + _DOUBT * most / (n + 1)
-    return np.where(steady, belief.mean_cost()[0], np.minimum(foreseen, bound)), steady
+    foreseen = belief.mean_cost() + error + _DOUBT * most / (n + 1)
+    return np.where(steady, belief.mean_cost(), np.minimum(foreseen, bound)), steady
 
 
 def intervals_of(belief: Belief, pairs: IntArray) -> UncertaintySet:

@@ -137,6 +137,7 @@ def _unpack_planned(agent: E4, arrays: Mapping[str, np.ndarray]) -> Planned:
             weights=earning["weights"],
             levels=earning.get("levels"),
             pairs=earning.get("pairs"),
+            share=earning.get("share"),
             binds=bool(earning["binds"]),
         )
     ledger: Ledger = agent.planning.ledger(agent.belief, agent.safety)

@@ -16,6 +16,7 @@ import numpy as np
 from escapade.agent.earning import Earner, Earning
 from escapade.agent.exploration import Frontier, find_frontier
 from escapade.agent.paper.policies import plan_escape, plan_inside
+from escapade.agent.patience import Patience
 from escapade.agent.planners import read_planners
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
@@ -23,6 +24,7 @@ from escapade.kernels.exploration import spread
 from escapade.kernels.ledger import Ledger, Plan
 from escapade.kernels.paper import NO_RULES, Rules
 from escapade.knowledge.belief import Belief
+from escapade.model.layout import Pairs
 from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Planned", "Planning"]
@@ -40,8 +42,8 @@ class Planned:
     """What a planning round ends with.
 
     ``ledger`` and ``plan`` are what the kernels read; ``playable`` marks the pairs that
-    the budget can ever afford, ``out_of_reach`` the states that are not known and to
-    which no playable pairs lead; ``earning`` is the plan where nothing is left to
+    the budget can ever afford, ``out_of_reach`` the states with pairs that lack visits
+    and are not playable, or not led to by those that are, or given up for a while; ``earning`` is the plan where nothing is left to
     explore, if there is such a state.
     """
 
@@ -78,6 +80,22 @@ def settled_pairs(belief: Belief) -> BoolArray:
     return settled
 
 
+def known_as_far(
+    safety: Safety, playable: BoolArray, lacks: BoolArray, layout: Pairs
+) -> BoolArray:
+    """Return the states where no pair that can ever be afforded lacks visits, ``[S]``.
+
+    What the fallback does is afforded always.  A state where nothing can be afforded
+    is not known.
+    """
+    asked = playable.copy()
+    asked[safety.pairs[safety.promisable]] = True
+    first = layout.state_ptr[:-1]
+    some: BoolArray = np.logical_or.reduceat(asked, first)
+    lacking: BoolArray = np.logical_or.reduceat(asked & lacks, first)
+    return some & ~lacking
+
+
 def home_and_room(safety: Safety) -> tuple[FloatArray, FloatArray]:
     """Return the least worst-case cost of any state, and what the cap leaves above."""
     home = np.where(safety.promisable, safety.w, np.inf).min(axis=1)
@@ -105,6 +123,7 @@ class Planning:
         self._earner = Earner(
             self._planners["exploit"], sweeps=settings.planning_sweeps
         )
+        self._patience = Patience()
         self._way_out: FloatArray | None = None
         self._escaping_from = 0
         self.refine: IntArray | None = None
@@ -125,15 +144,16 @@ class Planning:
         )
         playable = safety.allowed & affordable
         quota = settings.known_after
-        seen = np.minimum.reduceat(
-            np.where(settled_pairs(belief), quota, visits), layout.state_ptr[:-1]
-        )
-        known = knowledge.known_states | (seen >= quota)
-        goal = np.where(
-            known[layout.pair_state] | ~playable | settled_pairs(belief), 0, quota
-        )
+        settled = settled_pairs(belief)
+        lacks = ~settled & (visits < quota) & ~knowledge.known_states[layout.pair_state]
+        known = knowledge.known_states | known_as_far(safety, playable, lacks, layout)
+        goal = np.where(lacks & playable, quota, 0)
         if self.refine is not None:
             goal = np.maximum(goal, np.where(playable, self.refine, 0))
+        missed = lacks & ~(playable & reached_by(belief, playable)[layout.pair_state])
+        if self._patience.rests(knowledge, visits, visits < goal):
+            missed = lacks
+            goal = np.zeros_like(goal)
         frontier = find_frontier(
             belief,
             safety,
@@ -172,7 +192,7 @@ class Planning:
             ),
             frontier=frontier,
             playable=playable,
-            out_of_reach=~known & ~reached_by(belief, playable),
+            out_of_reach=np.logical_or.reduceat(missed, layout.state_ptr[:-1]),
             earning=earning,
             rules=self._escape_rules(belief, safety, known),
         )
@@ -233,7 +253,7 @@ class Planning:
 
     def state(self) -> dict[str, np.ndarray]:
         """Return what the next plan will begin with, as arrays by name."""
-        kept = self._earner.state()
+        kept = self._earner.state() | self._patience.state()
         if self.refine is not None:
             kept["refine"] = np.array(self.refine)
         if self._way_out is not None:
@@ -244,6 +264,7 @@ class Planning:
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go back to what :meth:`state` returned."""
         self._earner.restore(arrays)
+        self._patience.restore(arrays)
         self.refine = arrays.get("refine")
         self._way_out = arrays.get("escape")
         if self._way_out is not None:
@@ -331,6 +352,10 @@ def _nodes(
     n_states = layout.n_states
     exploring = frontier.pairs >= 0
     levels = np.array([-np.inf])
+    share = np.zeros(belief.knowledge.n_costs)
+    share[0] = 1.0
+    if earning is not None and earning.share is not None:
+        share = earning.share
     if earning is not None and earning.levels is not None:
         levels = earning.levels
     done = ~exploring & ~frontier.wanted
@@ -356,4 +381,4 @@ def _nodes(
             chosen = np.flatnonzero(done[layout.pair_state])
             owner = layout.pair_state[chosen]
             weight[node_ptr[owner], chosen - first[owner]] = earning.weights[chosen]
-    return {"node_ptr": node_ptr, "level": level, "weight": weight}
+    return {"node_ptr": node_ptr, "level": level, "share": share, "weight": weight}

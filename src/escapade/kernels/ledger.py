@@ -113,9 +113,10 @@ class Plan(NamedTuple):
     often; ``exploring`` marks the states in which following the policy is exploration.
 
     The policy has nodes: those of state ``s`` are ``node_ptr[s]`` to ``node_ptr[s+1]``,
-    each with a ``level``, in rising order; the last node whose level is at most the
-    promise of channel 0 is in force, and ``weight[node, i]`` is the chance of the
-    state's ``i``-th pair.  A stationary policy has one node a state.
+    each with a ``level``, in rising order; the last node whose level is at most the sum
+    of the promises, each times its ``share`` ``[K]``, is in force, and
+    ``weight[node, i]`` is the chance of the state's ``i``-th pair.  A stationary policy
+    has one node a state.
 
     ``reserve``, ``turn_home`` and ``recharge`` are ``[K]``: what actions other than the
     fallback's must leave of the promise, the promise below which to turn home, and the
@@ -134,6 +135,7 @@ class Plan(NamedTuple):
     exploring: BoolArray
     node_ptr: IntArray
     level: FloatArray
+    share: FloatArray
     weight: FloatArray
     reserve: FloatArray
     turn_home: FloatArray
@@ -331,9 +333,12 @@ def _follow(
         if pair >= 0:
             note_pair(ledger, pair, pending)
         return pair
+    has = 0.0
+    for k in range(len(ledger.channels)):
+        has += plan.share[k] * promise[k]
     while end - node > 1:
         middle = (node + end) >> 1
-        if plan.level[middle] <= promise[0]:
+        if plan.level[middle] <= has:
             node = middle
         else:
             end = middle

@@ -340,6 +340,7 @@ class PaperPlanning(Planning):
                 exploring=np.zeros(n_states, dtype=np.bool_),
                 node_ptr=np.zeros(n_states + 1, dtype=np.int64),
                 level=np.zeros(0),
+                share=np.zeros(k),
                 weight=np.zeros((0, rules.escape.shape[1])),
                 reserve=np.zeros(k),
                 turn_home=np.full(k, -np.inf),

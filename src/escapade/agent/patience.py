@@ -1,0 +1,69 @@
+"""When to leave off exploring for a while: nothing that was wanted is had any more.
+
+A pair may be affordable from a full promise, and yet not from what the way there leaves
+of it.  Then the agent goes out, comes home, waits, and goes out again.  So after many
+times the horizon without a visit to anything wanted, exploring rests and the agent
+earns; then it tries again.  Every rest is twice as long as the last, so that of a life
+without success ever less is spent on trying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from escapade.knowledge.knowledge import Knowledge
+from escapade.typing import BoolArray, IntArray
+
+__all__ = ["Patience"]
+
+_HORIZONS = 50
+"""Horizons, 1/(1 − γ), without success; to save up a whole promise takes a few."""
+
+
+class Patience:
+    """Watches, from plan to plan, whether exploring still brings what is wanted."""
+
+    def __init__(self) -> None:
+        self._wanted: BoolArray | None = None
+        self._had = 0
+        self._since = 0
+        self._until = 0
+        self._rest = 0
+
+    def rests(self, knowledge: Knowledge, visits: IntArray, wanted: BoolArray) -> bool:
+        """Return whether to earn instead; ``visits``, ``wanted``: ``[pairs]``."""
+        now = int(visits.sum())
+        if now < self._until:
+            return True
+        before = self._wanted
+        if (
+            before is None
+            or self._until > 0
+            or now < self._since
+            or (wanted & ~before).any()
+            or int(visits[before].sum()) > self._had
+        ):
+            self._since, self._until = now, 0
+        self._wanted, self._had = wanted.copy(), int(visits[wanted].sum())
+        enough = int(_HORIZONS / (1.0 - knowledge.discount)) + knowledge.n_states
+        if not wanted.any() or now - self._since < enough:
+            return False
+        self._rest = max(2 * self._rest, enough)
+        self._until = now + self._rest
+        return True
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return what the next answer rests on, as arrays by name."""
+        if self._wanted is None:
+            return {}
+        numbers = [self._had, self._since, self._until, self._rest]
+        return {"sought": np.array(self._wanted), "patience": np.array(numbers)}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go back to what :meth:`state` returned."""
+        self._wanted = arrays.get("sought")
+        if self._wanted is not None:
+            numbers = (int(number) for number in arrays["patience"])
+            self._had, self._since, self._until, self._rest = numbers
