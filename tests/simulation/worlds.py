@@ -114,6 +114,11 @@ LIVES = {
     "two garnets": (lambda: garnet(8, 3, 2, n_costs=2), {"known_after": 2}, 300),
     "moat": (moat_grid, {"known_after": 2, "refine": False}, 300),
     "gamble": (wandering_gamble, {"known_after": 2, "refine": False}, 6),
+    "draws": (
+        two_budgets,
+        {"known_after": 5, "planner": {"exploit": "linear-program"}},
+        400,
+    ),
     "two budgets": (two_budgets, {"known_after": 5}, 400),
     "workshop": (workshop, {"known_after": 10}, 400),
 }

@@ -60,7 +60,7 @@ class Certificate:
     exposure
         Probability that any of this is wrong; 1 after a break.
     unreachable
-        States that want visits and cannot be reached within the promise.
+        States that want visits that cannot be had within the promise.
     message
         The outcome in a sentence.
     optimism

@@ -6,9 +6,9 @@ expected to keep the promise from every state it may be in, it is the plan.
 Otherwise the budget binds, and what is left of the promise decides.  With a moderate
 number of states the plan is found by dynamic programming over states and levels of the
 promise, which the ledger's own rules move (:func:`escapade.kernels.earning.earn`).
-Several promises are planned as one, their sum weighted by the budgets' prices, which the
-ledger's rules move as they move each; that one of them alone may run out, the plan does
-not foresee.
+Several promises are planned as one, their sum weighted by the budgets' prices, which
+the ledger's rules move as they move each; that one of them alone may run out, the plan
+does not foresee.
 
 Otherwise it is the best stationary policy of the likeliest model, which mixes actions;
 the ledger sends the agent home when the promise runs low.
@@ -210,7 +210,8 @@ class Earner:
             self._by_level = np.zeros(shape)
         pairs = np.zeros(shape, dtype=np.int64)
         pairs[:] = ledger.fallback[:, np.newaxis]
-        cost, steady = _foreseen(belief)
+        cost, each_steady = _foreseen(belief)
+        steady: BoolArray = each_steady[share > 0.0].all(axis=0)
         cap = float(share @ ledger.cap)
         earn(
             _as_one(ledger, share),
@@ -221,7 +222,7 @@ class Earner:
             belief.nominal,
             model.reward,
             share @ cost,
-            steady.all(axis=0),
+            steady,
             1.0 - _PATIENCE * (1.0 - model.discount),
             _PRECISION * model.reward_max,
             min(_ROUNDS, self._most),

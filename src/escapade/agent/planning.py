@@ -43,8 +43,8 @@ class Planned:
 
     ``ledger`` and ``plan`` are what the kernels read; ``playable`` marks the pairs that
     the budget can ever afford, ``out_of_reach`` the states with pairs that lack visits
-    and are not playable, or not led to by those that are, or given up for a while; ``earning`` is the plan where nothing is left to
-    explore, if there is such a state.
+    and are not playable, or not led to by those that are, or given up for a while;
+    ``earning`` is the plan where nothing is left to explore, if there is such a state.
     """
 
     ledger: Ledger
