@@ -211,7 +211,7 @@ class Earner:
         pairs = np.zeros(shape, dtype=np.int64)
         pairs[:] = ledger.fallback[:, np.newaxis]
         cost, each_steady = _foreseen(belief)
-        steady: BoolArray = each_steady[share > 0.0].all(axis=0)
+        steady = np.logical_and.reduce(each_steady[share > 0.0], axis=0)
         cap = float(share @ ledger.cap)
         earn(
             _as_one(ledger, share),
