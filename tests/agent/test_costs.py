@@ -172,7 +172,9 @@ def test_a_lost_outcome_is_charged_and_teaches_nothing():
     assert agent.decisions == 31
     other.tell(other.ask(state), reward=0.0, cost=1.0, next_state=state)
     np.testing.assert_array_equal(agent.promise, other.promise)
-    with pytest.raises(InvalidInputError, match="decision: expected no decision, whic"):
+    with pytest.raises(
+        InvalidInputError, match="answered already, with another outcome"
+    ):
         agent.tell(decision, reward=0.0, cost=0.0, next_state=state)
     agent.tell_cost(decision, 0.0)
     assert agent.ask(state).id == 31

@@ -25,6 +25,7 @@ COMMANDS = (
     "demo",
     "envs",
     "export",
+    "report",
     "resume",
     "run",
     "serve",

@@ -400,8 +400,8 @@ REFUSALS = {
         "action: expected one of [0] in state 0, found 1",
     ),
     "a field that does not exist": (
-        lambda: GOOD.replace(R=np.zeros((2, 2))),
-        "replace: expected names among ['action_names', ",
+        lambda: GOOD.replace(colour=np.zeros((2, 2))),
+        "replace: expected names among ['P', 'R', 'C', 'action_names', ",
     ),
     # policies
     "a policy of numbers without shape": (

@@ -78,6 +78,9 @@ _ROUNDING = 2.0**-50
 
 _MARGIN = 1.0 + 2.0**-40
 
+_TINY = 1e-290
+"""What is not handed on: near the least doubles, shares no longer cover rounding."""
+
 
 class Ledger(NamedTuple):
     """What holds between two plans; nothing here is written to.
@@ -246,7 +249,7 @@ def settle(
             spent = cost[k] + pending.ahead[k]
         elif pending.rule[k] == PATHWISE:
             spent, kept = cost[k], 0.0
-        spare = max(b * (1.0 - _ROUNDING) - spent, 0.0)
+        spare = max(b * (1.0 - _ROUNDING) - spent - _TINY, 0.0)
         after = kept + spare / ledger.gamma * (1.0 - _ROUNDING)
         promise[k] = max(min(after, ledger.cap[k]), w)
 
