@@ -51,6 +51,21 @@ def test_a_run_is_lived_told_verified_and_not_lived_twice(run, tmp_path):
     assert refused.stderr.count("\n") == 1
 
 
+def test_a_run_is_told_in_the_problem_s_own_units(run):
+    done = run("run", "moat-grid", "--steps", "40", "--json", "--out", "here")
+    answer = json.loads(done.stdout, parse_constant=pytest.fail)
+    own, found = answer["own_units"], answer["certificate"]
+    assert own["map"] == "a reward r of the agent's is r - 1, a value v is v - 100"
+    assert own["value_lower"] == pytest.approx(found["value_lower"] - 100.0)
+    assert own["reward_per_step"] == pytest.approx(answer["reward_per_step"] - 1.0)
+    assert own["gap"] == found["gap"]
+
+    told = run("resume", "here").stdout
+    assert "in units where a reward r of the agent's is r - 1" in " ".join(told.split())
+    assert f"{own['reward_per_step']:.4f}" in told
+    assert run("verify", "here").exit_code == 0
+
+
 def test_runs_go_by_their_specification(run, tmp_path):
     done = run("run", *SHORT, "50", "--json")
     answer = json.loads(done.stdout, parse_constant=pytest.fail)

@@ -44,6 +44,14 @@ def test_units():
     assert world.raw_average_optimum == pytest.approx(-1.0)
 
 
+@pytest.mark.parametrize("name", ep.environments.names())
+def test_agents_are_told_the_same_units(name):
+    world = ep.environments.make(name)
+    told = world.knowledge
+    assert told.raw_value(3.0) == pytest.approx(world.raw_value(3.0), rel=1e-12)
+    assert told.rescaled == (world.value_scale != 1.0 or world.value_offset != 0.0)
+
+
 @pytest.mark.parametrize("law", ["reward_noise", "cost_noise"])
 def test_an_unknown_law_is_refused(law):
     cmdp = ep.environments.moat_grid().cmdp

@@ -80,6 +80,8 @@ def full(told) -> Knowledge:
         state_names=["a", "b", "c"],
         action_names=["go", "stay"],
         coordinates=[[0.0, 0.0], [1.0, 0.5], [2.0, 0.0]],
+        reward_scale=2.0,
+        reward_offset=-3.0,
     )
 
 
@@ -92,6 +94,7 @@ def test_everything_comes_back(full, tmp_path):
     np.testing.assert_array_equal(back.log.costs, full.log.costs)
     np.testing.assert_array_equal(back.tally.visits, full.tally.visits)
     assert back.tally.cost_steps.tolist() == full.tally.cost_steps.tolist()
+    assert (back.reward_scale, back.reward_offset) == (2.0, -3.0)
     back.save(path)  # and once more
     assert_same(full, Knowledge.load(path))
 
@@ -114,6 +117,7 @@ def test_the_fingerprint_tells_knowledge_apart(plant):
     assert plant.fingerprint == plant.replace().fingerprint
     assert plant.fingerprint != plant.replace(budget=[2.0, 2.5]).fingerprint
     assert plant.fingerprint != plant.replace(free=True).fingerprint
+    assert plant.fingerprint != plant.replace(reward_offset=-1.0).fingerprint
 
 
 # -- files that were damaged -----------------------------------------------------------

@@ -236,6 +236,8 @@ UNKNOWN_ROWS = np.zeros((4, 2))
         ({"known_states": [[0]]}, "known_states: expected a mask or a list of states"),
         ({"state_names": ["a"]}, "state_names: expected"),
         ({"coordinates": [[0.0]]}, "coordinates: expected"),
+        ({"reward_scale": 0.0}, "reward_scale: expected a finite number above 0"),
+        ({"reward_offset": np.inf}, "reward_offset: expected a finite number"),
     ],
 )
 def test_refusals_name_the_argument(changed, message):

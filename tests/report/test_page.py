@@ -231,6 +231,57 @@ def test_a_world_without_a_map_says_so(tmp_path):
     assert data_of(page)["replay"] is None
 
 
+def test_values_are_shown_as_the_problem_counts_and_the_map_is_stated(tmp_path):
+    run = lived(
+        tmp_path / "run", world="inventory", parameters={}, settings={}, steps=30
+    )
+    material, told = gather(run), run.world.knowledge
+    own, found = run.summary["own_units"], run.summary["certificate"]
+    assert own["map"] == told.reward_map
+    assert own["value_lower"] == run.world.raw_value(found["value_lower"])
+    # what stands on the page is turned back, and nothing else is beside it
+    page = build_page(run)
+    text = " ".join(parsed(page).text)
+    oracle = material.oracle
+    assert f"earns {number(run.world.raw_value(oracle.value))}, within" in text
+    assert f"earns {number(run.world.raw_value(oracle.best))} from" in text
+    assert text.count(told.reward_map) == 4  # verdict, two figures, conditions
+    figures = {figure["id"]: figure for figure in data_of(page)["figures"]}
+    shown = {trace["name"]: trace["x"] for trace in figures["value"]["data"]}
+    assert shown["oracle: best in budget"] == pytest.approx(
+        [run.world.raw_value(oracle.best)], rel=1e-6
+    )
+    rates = figures["earned"]["data"][0]["y"]
+    paid = told.reward_scale * material.trace.rewards + told.reward_offset
+    assert rates == pytest.approx(paid.tolist(), rel=1e-6)
+    assert told.reward_map in figures["value"]["words"]
+
+
+def test_a_foreign_plant_states_its_map(tmp_path):
+    cliff = ep.environments.from_gymnasium(
+        "CliffWalking-v1",
+        cost=lambda s, a, t, info: s == 24 and a == 2,
+        discount=0.9,
+        budget=10.0,
+        reward_range=(-100.0, 0.0),
+        free=np.ones((48, 4), dtype=bool),
+    )
+    place = tmp_path / "plant"
+    with open_plant(place, knowledge=cliff.knowledge) as agent:
+        state, _ = cliff.env.reset(seed=1)
+        decision = agent.ask(state)
+        state, reward, _, _, info = cliff.env.step(decision.action)
+        agent.tell(decision, reward=reward, cost=info["cost"], next_state=state)
+    page = build_page(PlantRun(place))
+    assert cliff.knowledge.reward_map == (
+        "a reward r of the agent's is r - 100, a value v is v - 1000"
+    )
+    assert cliff.raw_value(990.0) == pytest.approx(-10.0)
+    assert "is r - 100, a value v" in " ".join(parsed(page).text)
+    (rate,) = {f["id"]: f for f in data_of(page)["figures"]}["earned"]["data"][0]["y"]
+    assert rate == info["raw_reward"]
+
+
 def test_a_life_beside_a_plant_is_shown_as_far_as_it_got(tmp_path):
     world = ep.environments.wall_cycle(size=3)
     plant = world.make_env()

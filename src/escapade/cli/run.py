@@ -185,6 +185,9 @@ def tell_end(found: Run, summary: dict[str, Any], page: Path | None) -> None:
     from escapade.cli.output import amount
 
     certificate, realised = summary["certificate"], summary["realised"]
+    own = summary.get("own_units")
+    earned = summary if own is None else own  # as the problem itself counts
+    bounds = certificate if own is None else own
     phases = ", ".join(f"{k} {v:,}" for k, v in summary["phases"].items() if v)
     budget = ", ".join(map(amount, summary["budget"]))
     show_facts(
@@ -192,7 +195,7 @@ def tell_end(found: Run, summary: dict[str, Any], page: Path | None) -> None:
             "steps": f"{summary['steps']:,} ({summary['stopped']})",
             "phases": phases,
             "known states": f"{summary['known_states']} of {summary['states']}",
-            "reward a step": f"{summary['reward_per_step']:.4f}",
+            "reward a step": f"{earned['reward_per_step']:.4f}",
             "promise": (
                 f"at most {budget}; "
                 f"{'kept' if summary['promise_kept'] else 'NOT kept'} at every step"
@@ -202,11 +205,12 @@ def tell_end(found: Run, summary: dict[str, Any], page: Path | None) -> None:
                 f"from a step on; over budget from {realised['steps_over_budget']:,}"
             ),
             "certificate": (
-                f"value in [{amount(certificate['value_lower'])}, "
-                f"{amount(certificate['value_upper'])}], cost at most "
+                f"value in [{amount(bounds['value_lower'])}, "
+                f"{amount(bounds['value_upper'])}], cost at most "
                 f"{', '.join(map(amount, certificate['cost_upper']))}, nobody earns "
-                f"more than {amount(certificate['upper_bound'])}"
+                f"more than {amount(bounds['upper_bound'])}"
             ),
+            **({} if own is None else {"in units where": own["map"]}),
             "the bound": summary["assumption"],
             "kept in": str(found.directory),
             **({} if page is None else {"the report": str(page)}),

@@ -182,6 +182,7 @@ class Screen:
     def _facts(self, moment: Moment) -> dict[str, str]:
         """Return the ledger as it stands."""
         agent, trace = moment.agent, moment.trace
+        terms = agent.knowledge
         assert self._paid is not None
         state = int(trace.states[-1])
         phase = trace.phase_names[int(trace.phases[-1])]
@@ -193,8 +194,8 @@ class Screen:
         budget = ", ".join(map(amount, trace.budget))
         return {
             "phase": phase,
-            "known states": f"{known} of {agent.knowledge.n_states}",
-            "reward a step": f"{trace.rewards.mean():.4f}",
+            "known states": f"{known} of {terms.n_states}",
+            "reward a step": f"{terms.raw_reward(trace.rewards.mean()):.4f}",
             "promise": f"{promise}, of which {reserved} reserved for the fallback",
             "realised": (
                 f"at most {largest} of {budget} from a step on, over it at "

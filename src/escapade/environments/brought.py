@@ -216,7 +216,7 @@ class Brought:
 
     def raw_value(self, value: float) -> float:
         """Return a value in the units of the environment."""
-        return self.rewards.raw_value(value, self.knowledge.discount)
+        return self.knowledge.raw_value(value)
 
     @property
     def world(self) -> World:

@@ -56,6 +56,7 @@ _GOAL = 15
 _BARRIER_ROWS = (1, 3)
 _BARRIER_COST = 10.0
 _BARRIER_DEFAULTS = (0.1, 0.7, 2.0, 2.0)
+_STEP = -1.0
 _MOAT = ("..G.", ".P.P", ".PPP", "..S.")  # north first
 
 
@@ -171,6 +172,6 @@ def moat_grid(*, discount: float = 0.99, budget: float = 20.0) -> World:
         known_optimum=gamma**3 * through + gamma**7 * around,
         optimum_source="closed form: through the moat as often as the budget allows",
         average_optimum=0.125 + 0.5 * min((1.0 - gamma) * d, 0.25),
-        value_offset=-1.0 / (1.0 - gamma),
-        told=partial(of_moat, cmdp, targets),
+        value_offset=_STEP / (1.0 - gamma),
+        told=partial(of_moat, cmdp, targets, offset=_STEP),
     )

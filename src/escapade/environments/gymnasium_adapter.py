@@ -130,7 +130,7 @@ def from_gymnasium(
         reward_max=rewards.reward_max,
         cost_max=costs.cost_max,
         start=np.append(begins, np.zeros(brought.n_states - observations.n)),
-        **told,
+        **{"reward_offset": rewards.low, **told},
     )
     return Brought(
         name=_name(inner),

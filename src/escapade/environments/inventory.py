@@ -108,12 +108,21 @@ def inventory(
         cost_noise="bernoulli",
         value_scale=scale,
         value_offset=worst / (1.0 - cmdp.discount),
-        told=partial(_told, cmdp, support, most),
+        told=partial(_told, cmdp, support, most, reward_map=(scale, worst)),
     )
 
 
-def _told(cmdp: CMDP, support: BoolArray, most: int) -> Knowledge:
+def _told(
+    cmdp: CMDP, support: BoolArray, most: int, *, reward_map: tuple[float, float]
+) -> Knowledge:
     """Return how stock moves, and the most that is ever asked for."""
     n = cmdp.n_states
     full = np.add.outer(np.arange(n), np.arange(n))
-    return tell(cmdp, support=support, free=np.minimum(full, n - 1) >= most)
+    scale, offset = reward_map
+    return tell(
+        cmdp,
+        support=support,
+        free=np.minimum(full, n - 1) >= most,
+        reward_scale=scale,
+        reward_offset=offset,
+    )

@@ -101,7 +101,7 @@ def of_loop(cmdp: CMDP) -> Knowledge:
     return tell(cmdp, costs=costs_of(cmdp))
 
 
-def of_moat(cmdp: CMDP, targets: IntArray) -> Knowledge:
+def of_moat(cmdp: CMDP, targets: IntArray, *, offset: float) -> Knowledge:
     """Return what is known of ``moat_grid``; see the module."""
     assert cmdp.coordinates is not None
     bottom = cmdp.coordinates[cmdp.pair_state, 1] == cmdp.coordinates[:, 1].min()
@@ -117,6 +117,7 @@ def of_moat(cmdp: CMDP, targets: IntArray) -> Knowledge:
         models=models,
         known_rows=rows_of(cmdp, bottom),
         costs=costs_of(cmdp, bottom),
+        reward_offset=offset,
     )
 
 

@@ -70,10 +70,6 @@ class RewardMap:
         """Return a reward as the environment gave it."""
         return reward + self.low
 
-    def raw_value(self, value: float, discount: float) -> float:
-        """Return a discounted value in the environment's own units."""
-        return value + self.low / (1.0 - discount)
-
     def __str__(self) -> str:
         if self.low == 0.0:
             return f"rewards in [0, {self.high:g}], as they are"

@@ -10,8 +10,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from escapade.agent.certificate import Certificate
 from escapade.agent.e4 import E4
 from escapade.agent.paper.report import known_after_by_lemma
+from escapade.knowledge.knowledge import Knowledge
 from escapade.simulation.trace import Trace
 
 __all__ = ["assumption", "digest_of", "realised", "summarise", "verdict"]
@@ -80,9 +82,30 @@ def summarise(agent: E4, trace: Trace) -> dict[str, Any]:
             "exposure": certificate.exposure,
             "message": certificate.message,
         },
+        "own_units": _own_units(agent.knowledge, certificate, trace),
     }
     found["verdict"] = verdict(found)
     return found
+
+
+def _own_units(
+    knowledge: Knowledge, certificate: Certificate, trace: Trace
+) -> dict[str, Any] | None:
+    """Return what was earned in the problem's own units, if those are others."""
+    if not knowledge.rescaled:
+        return None
+    value, rewards = knowledge.raw_value, trace.rewards
+    earned = float(rewards.mean()) if rewards.size else 0.0
+    return {
+        "reward_scale": knowledge.reward_scale,
+        "reward_offset": knowledge.reward_offset,
+        "map": knowledge.reward_map,
+        "reward_per_step": knowledge.raw_reward(earned),
+        "value_lower": value(certificate.value_lower),
+        "value_upper": value(certificate.value_upper),
+        "upper_bound": value(certificate.upper_bound),
+        "gap": knowledge.reward_scale * certificate.gap,
+    }
 
 
 def verdict(summary: dict[str, Any]) -> str:

@@ -84,6 +84,8 @@ def pack_knowledge(
         "log": None,
         "counts": False,
     }
+    if knowledge.rescaled:
+        header["reward_map"] = [knowledge.reward_scale, knowledge.reward_offset]
     if knowledge.coordinates is not None:
         arrays["coordinates"] = knowledge.coordinates
     exact = np.repeat(knowledge.exact_pairs, np.diff(knowledge.row_ptr))
@@ -142,6 +144,7 @@ def unpack_knowledge(
     )
     models = header["models"]
     log = header["log"]
+    scale, offset = header.get("reward_map", (1.0, 0.0))
     return Knowledge(
         header["n_states"],
         header["n_actions"],
@@ -181,6 +184,8 @@ def unpack_knowledge(
         state_names=header["state_names"],
         action_names=header["action_names"],
         coordinates=arrays.get("coordinates"),
+        reward_scale=scale,
+        reward_offset=offset,
     )
 
 

@@ -50,6 +50,7 @@ from escapade.model.arguments import (
     read_names,
     read_number,
     read_numbers,
+    read_reward_map,
     read_start,
 )
 from escapade.model.layout import Pairs
@@ -100,6 +101,9 @@ class Knowledge:
         has an exact row, or as many recorded steps as the agent asks for.
     state_names, action_names, coordinates
         For people and pictures.
+    reward_scale, reward_offset
+        For people, too: ``reward_scale · r + reward_offset`` is the reward as the
+        problem first stated it, where it was moved into [0, ``reward_max``].
 
     Examples
     --------
@@ -140,6 +144,8 @@ class Knowledge:
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
         coordinates: ArrayLike | None = None,
+        reward_scale: float = 1.0,
+        reward_offset: float = 0.0,
     ) -> None:
         self._given = {
             name: value
@@ -163,6 +169,9 @@ class Knowledge:
         self.state_names = read_names("state_names", state_names, self.n_states)
         self.action_names = read_names("action_names", action_names, self.n_actions)
         self.coordinates = read_coordinates(coordinates, self.n_states)
+        self.reward_scale, self.reward_offset = read_reward_map(
+            reward_scale, reward_offset
+        )
         self.models = None if models is None else read_models(models, self.pairs)
         exact = read_known_rows(known_rows, self.pairs)
         self.row_ptr, self.successor = read_support(
@@ -250,6 +259,41 @@ class Knowledge:
         other.budget = frozen(np.array(budget))
         other._given = {**self._given, "budget": other.budget}
         return other
+
+    # -- the problem's own units -------------------------------------------------------
+
+    @property
+    def rescaled(self) -> bool:
+        """Whether rewards are others here than the problem first stated."""
+        return (self.reward_scale, self.reward_offset) != (1.0, 0.0)
+
+    @property
+    def reward_map(self) -> str:
+        """How to turn rewards and values here into those, in words; else empty."""
+        if not self.rescaled:
+            return ""
+
+        def told(letter: str, offset: float) -> str:
+            scaled = (
+                letter
+                if self.reward_scale == 1.0
+                else f"{self.reward_scale:g} {letter}"
+            )
+            shift = f" {'-' if offset < 0.0 else '+'} {abs(offset):g}" if offset else ""
+            return scaled + shift
+
+        return (
+            f"a reward r of the agent's is {told('r', self.raw_reward(0.0))}, "
+            f"a value v is {told('v', self.raw_value(0.0))}"
+        )
+
+    def raw_reward(self, reward: float) -> float:
+        """Return a reward as the problem first stated it."""
+        return self.reward_scale * reward + self.reward_offset
+
+    def raw_value(self, value: float) -> float:
+        """Return a discounted value as the problem first stated it."""
+        return self.reward_scale * value + self.reward_offset / (1.0 - self.discount)
 
     # -- files -------------------------------------------------------------------------
 

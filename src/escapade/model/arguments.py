@@ -136,6 +136,17 @@ def read_bound(argument: str, value: float, where: str | None = None) -> float:
     return value
 
 
+def read_reward_map(scale: Any, offset: Any) -> tuple[float, float]:
+    """Return how rewards become those first stated: a factor above 0, and a shift."""
+    factor = read_number("reward_scale", scale, "a finite number above 0")
+    if not (np.isfinite(factor) and factor > 0.0):
+        raise refusal("reward_scale", "a finite number above 0", factor)
+    shift = read_number("reward_offset", offset, "a finite number")
+    if not np.isfinite(shift):
+        raise refusal("reward_offset", "a finite number", shift)
+    return factor, shift
+
+
 def read_reward_max(value: float | None, reward: FloatArray) -> float:
     """Return the bound on rewards; the largest mean when none is given."""
     if value is not None:

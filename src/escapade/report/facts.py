@@ -23,6 +23,8 @@ def _told(material: Material) -> Iterator[Row]:
     yield "budget", numbers(told.budget)
     yield "discount", number(told.discount)
     yield "a step earns at most", number(told.reward_max)
+    if told.rescaled:
+        yield "as the problem itself counts", told.reward_map
     yield "a step costs at most", numbers(told.cost_max)
     yield "states, actions", f"{told.n_states:,}, {told.n_actions:,}"
     exact = int(told.exact_pairs.sum())
@@ -48,9 +50,10 @@ def _held(material: Material) -> Iterator[Row]:
         yield "states known at the end", known
     if material.certificate is not None:
         found = material.certificate
-        yield "certified value", f"{number(found.value_lower)} at least"
+        own = material.knowledge.raw_value
+        yield "certified value", f"{number(own(found.value_lower))} at least"
         yield "certified cost", f"{numbers(found.cost_upper)} at most"
-        yield "nobody within budget earns more than", number(found.upper_bound)
+        yield "nobody within budget earns more than", number(own(found.upper_bound))
         yield "probability that this certificate is wrong", number(found.exposure)
     for kind, name in (("break", "assumption that broke"), ("drift", "drift seen")):
         events = material.happened(kind)

@@ -175,12 +175,21 @@ def _known(material: Material) -> Figure:
     }
 
 
+def _own_units(material: Material) -> str:
+    told = material.knowledge
+    if not told.rescaled:
+        return ""
+    return f" In the problem's own units, in which {told.reward_map}."
+
+
 def _earned(material: Material) -> Figure:
     bins, x = material.bins, _steps(material)
+    told = material.knowledge
     rate = bins.total(material.trace.rewards) / bins.lengths
+    rate = told.reward_scale * rate + told.reward_offset
     data = [_line(x, rate, "mean reward a step", "exploit")]
     world = material.world
-    best = None if world is None else world.average_optimum
+    best = None if world is None else world.raw_average_optimum
     if best is not None:
         ends = [1, len(material.trace)]
         data.append(
@@ -189,7 +198,7 @@ def _earned(material: Material) -> Figure:
     return {
         "id": "earned",
         "title": "What was earned",
-        "words": "The mean reward a step, bin by bin.",
+        "words": "The mean reward a step, bin by bin." + _own_units(material),
         "data": data,
         "layout": {
             "xaxis": _step_axis(),
@@ -200,11 +209,11 @@ def _earned(material: Material) -> Figure:
 
 
 def _value(material: Material) -> Figure:
-    found, oracle = material.certificate, material.oracle
+    found, oracle, told = material.certificate, material.oracle, material.knowledge
     if found is None or not np.isfinite(found.value_lower):
         return {}
     middle = (found.value_lower + found.value_upper) / 2
-    half = (found.value_upper - found.value_lower) / 2
+    half = told.reward_scale * (found.value_upper - found.value_lower) / 2
     rows = [("certified bounds", middle, half, "circle", "exploit")]
     if oracle is not None:
         rows += [
@@ -216,7 +225,7 @@ def _value(material: Material) -> Figure:
         {
             "type": "scatter",
             "mode": "markers",
-            "x": [at],
+            "x": [told.raw_value(at)],
             "y": [name],
             "name": name,
             "showlegend": False,
@@ -240,6 +249,7 @@ def _value(material: Material) -> Figure:
                 if oracle
                 else ". No oracle: no truth is at hand, or one too large to solve here."
             )
+            + _own_units(material)
         ),
         "data": data,
         "layout": {

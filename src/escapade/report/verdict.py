@@ -68,6 +68,7 @@ def judge(material: Material) -> Verdict:
             if summary["assumption"].startswith("holds")
             else f"{summary['assumption'].capitalize()}.",
             *_measured(material),
+            *_in_own_units(material),
             *_against_truth(material),
         ),
     )
@@ -95,14 +96,32 @@ def _measured(material: Material) -> list[str]:
     return said
 
 
+def _in_own_units(material: Material) -> list[str]:
+    """Say what is certified as the problem itself counts, where it counts otherwise."""
+    found, told = material.certificate, material.knowledge
+    if found is None or not told.rescaled:
+        return []
+    lower, upper, most = (
+        number(told.raw_value(value))
+        for value in (found.value_lower, found.value_upper, found.upper_bound)
+    )
+    return [
+        f"In the problem's own units, in which {told.reward_map}, the policy found "
+        f"earns from {lower} to {upper}, and nobody within budget more than {most}; "
+        f"the gap above is {number(told.reward_scale * found.gap)} there."
+    ]
+
+
 def _against_truth(material: Material) -> list[str]:
     oracle, certificate = material.oracle, material.certificate
     if oracle is None or certificate is None:
         return []
+    own = material.knowledge.raw_value
     inside = certificate.value_lower <= oracle.value <= certificate.value_upper
     return [
-        f"Judged by the true model, the policy found earns {number(oracle.value)}, "
-        f"{'within' if inside else 'OUTSIDE'} its certified bounds, and costs "
+        "Judged by the true model, the policy found earns "
+        f"{number(own(oracle.value))}, {'within' if inside else 'OUTSIDE'} its "
+        f"certified bounds, and costs "
         f"{numbers(oracle.costs)}; the best policy within budget earns "
-        f"{number(oracle.best)} from the same state."
+        f"{number(own(oracle.best))} from the same state."
     ]
