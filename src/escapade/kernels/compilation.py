@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["compiled", "compiled_parallel", "pieces_of_work", "uncounted"]
+__all__ = ["compiled", "compiled_parallel", "inlined", "pieces_of_work", "uncounted"]
 
 _STATES_WORTH_A_THREAD = 20_000
 """Below this many states a second thread costs more than it brings."""
@@ -35,6 +35,16 @@ def uncounted(function: F) -> F:
     """
     uncounting: Any = {"_nrt": False}  # an option that Numba's own types leave out
     return cast(F, numba.njit(cache=True, error_model="numpy", **uncounting)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile ``function`` as :func:`uncounted` does, and into whoever calls it.
+
+    A call hands every array over as seven numbers, so that calling a kernel which takes
+    dozens of arrays, and looks at a few, costs more than it does.
+    """
+    inlining: Any = {"_nrt": False, "forceinline": True}
+    return cast(F, numba.njit(cache=True, error_model="numpy", **inlining)(function))
 
 
 def compiled_parallel(function: F) -> F:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 
-from escapade.kernels.compilation import compiled, uncounted
+from escapade.kernels.compilation import compiled, inlined
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
 __all__ = [
@@ -36,7 +36,7 @@ _SAME = 1e-9
 """By how much, as a share of the bound, equal samples may seem to differ."""
 
 
-@uncounted
+@inlined
 def find_entry(
     row_ptr: IntArray, successor: IndexArray, pair: int, next_state: int
 ) -> int:
@@ -54,7 +54,7 @@ def find_entry(
     return -1
 
 
-@uncounted
+@inlined
 def record(
     row_ptr: IntArray,
     successor: IndexArray,

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from escapade.kernels.compilation import uncounted
+from escapade.kernels.compilation import inlined
 from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = [
@@ -161,7 +161,7 @@ class Pending(NamedTuple):
     reach: FloatArray
 
 
-@uncounted
+@inlined
 def affordable(
     ledger: Ledger, pair: int, promise: FloatArray, left: FloatArray
 ) -> bool:
@@ -172,7 +172,7 @@ def affordable(
     return bool(within)
 
 
-@uncounted
+@inlined
 def note_pair(ledger: Ledger, pair: int, pending: Pending) -> None:
     """Write down the terms of a single pair."""
     for k in range(len(ledger.channels)):
@@ -181,7 +181,7 @@ def note_pair(ledger: Ledger, pair: int, pending: Pending) -> None:
         pending.reach[k] = ledger.reach[k, pair]
 
 
-@uncounted
+@inlined
 def _note_mixture(
     ledger: Ledger, first: int, last: int, weight: FloatArray, pending: Pending
 ) -> bool:
@@ -217,7 +217,7 @@ def _note_mixture(
     return True
 
 
-@uncounted
+@inlined
 def choose_rules(ledger: Ledger, promise: FloatArray, pending: Pending) -> None:
     """Fix the rule of every channel from what is known before the outcome."""
     for k in range(len(ledger.channels)):
@@ -230,7 +230,7 @@ def choose_rules(ledger: Ledger, promise: FloatArray, pending: Pending) -> None:
             pending.rule[k] = IN_EXPECTATION
 
 
-@uncounted
+@inlined
 def settle(
     ledger: Ledger,
     pending: Pending,
@@ -254,7 +254,7 @@ def settle(
         promise[k] = max(min(after, ledger.cap[k]), w)
 
 
-@uncounted
+@inlined
 def _wander(
     ledger: Ledger, plan: Plan, visits: IntArray, promise: FloatArray, state: int
 ) -> int:
@@ -274,7 +274,7 @@ def _wander(
     return best
 
 
-@uncounted
+@inlined
 def _onward(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
     """Return the pair that leads on soonest from a state with no plan, or −1."""
     best = -1
@@ -288,7 +288,7 @@ def _onward(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
     return best
 
 
-@uncounted
+@inlined
 def play_mixture(
     ledger: Ledger,
     weight: FloatArray,
@@ -319,7 +319,7 @@ def play_mixture(
     return drawn
 
 
-@uncounted
+@inlined
 def _follow(
     ledger: Ledger,
     plan: Plan,
@@ -350,7 +350,7 @@ def _follow(
     )
 
 
-@uncounted
+@inlined
 def wish_to_plan(
     ledger: Ledger, plan: Plan, visits: IntArray, pair: int, state: int
 ) -> float:
@@ -372,7 +372,7 @@ def wish_to_plan(
     return wish
 
 
-@uncounted
+@inlined
 def decide(
     ledger: Ledger,
     plan: Plan,

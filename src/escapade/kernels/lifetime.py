@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from escapade.kernels.compilation import compiled, uncounted
+from escapade.kernels.compilation import compiled, inlined, uncounted
 from escapade.kernels.evidence import record
 from escapade.kernels.ledger import (
     Ledger,
@@ -104,7 +104,7 @@ class Record(NamedTuple):
     reserved: FloatArray
 
 
-@uncounted
+@inlined
 def _sample(law: int, mean: float, maximum: float, rng: Any) -> float:
     """Draw one sample; the twin of :func:`escapade.environments.noise.draw_sample`."""
     if law == DETERMINISTIC:
@@ -116,7 +116,7 @@ def _sample(law: int, mean: float, maximum: float, rng: Any) -> float:
     return min(max(mean + half_width * (2.0 * u - 1.0), 0.0), maximum)
 
 
-@uncounted
+@inlined
 def surprising(counts: Counts, pair: int, reward: float, cost: FloatArray) -> bool:
     """``cost``: ``[K]``; whether a sample is ruled out by what was told at birth."""
     fits = counts.least_reward[pair] <= reward <= counts.most_reward[pair]
@@ -126,7 +126,7 @@ def surprising(counts: Counts, pair: int, reward: float, cost: FloatArray) -> bo
     return not fits
 
 
-@uncounted
+@inlined
 def strays(ledger: Ledger, state: int, next_state: int) -> bool:
     """Tell whether a step left the promisable states, which the ledger rules out."""
     return bool(ledger.w[0, state] < np.inf and ledger.w[0, next_state] == np.inf)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from escapade.kernels.compilation import compiled, uncounted
+from escapade.kernels.compilation import compiled, inlined
 from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["draw", "fill_cumulative", "rollout"]
@@ -35,7 +35,7 @@ def fill_cumulative(row_ptr: IntArray, weight: FloatArray, out: FloatArray) -> N
             out[entry] = 1.0
 
 
-@uncounted
+@inlined
 def draw(row_ptr: IntArray, cumulative: FloatArray, row: int, u: float) -> int:
     """``row_ptr``: ``[rows + 1]``, ``cumulative``: ``[nnz]``; the drawn entry."""
     low = int(row_ptr[row])
