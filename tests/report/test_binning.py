@@ -49,3 +49,16 @@ def test_least_values_among_some_steps():
     assert list(zip(at, least, strict=True)) == expected
     none, _ = bins.lowest_where(values, np.zeros(500, dtype=bool))
     assert none.size == 0
+
+
+@pytest.mark.parametrize("steps", [5, 500])
+def test_the_step_of_the_least_value_is_the_first_of_equals(steps):
+    rng = np.random.default_rng(4)
+    values = rng.integers(0, 4, steps).astype(float)
+    values[rng.random(steps) < 0.2] = np.nan
+    bins = Bins.over(steps, each_way=8)
+    expected = [
+        first + int(np.argmin(np.nan_to_num(values[first : first + length], nan=9)))
+        for first, length in zip(bins.first, bins.lengths, strict=True)
+    ]
+    assert bins.place_of_lowest(values).tolist() == expected

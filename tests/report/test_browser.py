@@ -79,7 +79,7 @@ def test_the_slider_moves_the_replay_by_keys_and_the_buttons_too(open_page, run)
         page.keyboard.press("ArrowRight")
         expect(step)
         agent = page.locator("#agent")
-        places.add((agent.get_attribute("x"), agent.get_attribute("y")))
+        places.add(agent.get_attribute("transform"))
     assert len(places) == len(set(trace.states[1:30].tolist())) > 1
     page.locator("#back").press("Enter")
     expect(28)

@@ -7,7 +7,8 @@
 ``figures``    what Plotly draws
 ``replay``     stretches of the life on the map of its world
 ``downloads``  the data, inlined as links
-``page``       all of it put together
+``page``       the page of a run, put together
+``scaffold``   the frame of every page: style, contents, figures, no request
 """
 
 from escapade.report.page import build_page, write_page

@@ -70,6 +70,21 @@ class Bins:
         found: FloatArray = np.fmax.reduceat(values, self.first)
         return found
 
+    def place_of_lowest(self, values: FloatArray) -> IntArray:
+        """Return at which step of each bin a value is least, the first of equals.
+
+        NaN counts as larger than anything.
+        """
+        known = np.where(np.isnan(values), np.inf, values)
+        least = np.minimum.reduceat(known, self.first)
+        at = np.flatnonzero(known == np.repeat(least, self.lengths))
+        return at[self._begins(at)]
+
+    def _begins(self, steps: IntArray) -> IntArray:
+        """Return the places in ascending steps at which another bin begins."""
+        group = np.searchsorted(self.first, steps, side="right")
+        return np.flatnonzero(np.diff(group, prepend=-1))
+
     def total(self, values: FloatArray) -> FloatArray:
         """Return the sum of the values of each bin that are known."""
         found: FloatArray = np.add.reduceat(np.nan_to_num(values), self.first)
@@ -90,6 +105,5 @@ class Bins:
         steps = np.flatnonzero(mask)
         if steps.size == 0:
             return steps, np.zeros(0)
-        group = np.searchsorted(self.first, steps, side="right")
-        begins = np.flatnonzero(np.diff(group, prepend=-1))
+        begins = self._begins(steps)
         return steps[begins], np.fmin.reduceat(values[steps], begins)

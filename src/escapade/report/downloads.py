@@ -8,7 +8,7 @@ import json
 
 from escapade.agent.phases import Phase
 from escapade.experiment.summary import realised
-from escapade.report.encoding import data_link, escape
+from escapade.report.encoding import downloads
 from escapade.report.material import Material
 
 __all__ = ["bins_csv", "downloads_html", "summary_json"]
@@ -56,13 +56,10 @@ def bins_csv(material: Material) -> str:
 
 def downloads_html(material: Material) -> str:
     """Return links that hold the data themselves."""
-    links = [
-        ("summary.json", "application/json", summary_json(material), "The summary"),
-        ("steps.csv", "text/csv", bins_csv(material), "The figures' numbers"),
-        ("spec.toml", "text/plain", material.specification, "The specification"),
-    ]
-    return "\n".join(
-        f'<li><a download="{name}" href="{data_link(text, kind=kind)}">'
-        f"{escape(words)} ({name})</a></li>"
-        for name, kind, text, words in links
+    return downloads(
+        [
+            ("summary.json", "application/json", summary_json(material), "The summary"),
+            ("steps.csv", "text/csv", bins_csv(material), "The figures' numbers"),
+            ("spec.toml", "text/plain", material.specification, "The specification"),
+        ]
     )

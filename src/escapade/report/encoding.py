@@ -9,7 +9,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["data_link", "escape", "number", "numbers", "script_json", "table"]
+__all__ = [
+    "data_link",
+    "downloads",
+    "escape",
+    "grid",
+    "number",
+    "numbers",
+    "script_json",
+    "table",
+]
 
 _NOTHING = 1e-12
 """What rounding leaves of zero."""
@@ -66,6 +75,16 @@ def data_link(text: str, *, kind: str) -> str:
     return f"data:{kind};charset=utf-8;base64,{inside}"
 
 
+def downloads(files: Iterable[tuple[str, str, str, str]]) -> str:
+    """Return links that hold files themselves: name, kind, text, and what it is."""
+    links = "\n".join(
+        f'<li><a download="{name}" href="{data_link(text, kind=kind)}">'
+        f"{escape(words)} ({name})</a></li>"
+        for name, kind, text, words in files
+    )
+    return f"<ul>\n{links}\n</ul>"
+
+
 def table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
     """Return a table of two columns; names and values are escaped here."""
     lines = "\n".join(
@@ -73,3 +92,24 @@ def table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
         for name, value in rows
     )
     return f"<table><caption>{escape(caption)}</caption>\n{lines}\n</table>"
+
+
+def grid(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table with a row of names above; all is escaped here.
+
+    The first column names the rows and stands to the left, the others to the right.
+    What is too wide is scrolled on its own.
+    """
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+    lines = "\n".join(
+        f'<tr><th scope="row">{escape(name)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for name, *cells in rows
+    )
+    return (
+        f'<div class="scrolled" tabindex="0" role="group" '
+        f'aria-label="{escape(caption)}"><table class="grid">'
+        f"<caption>{escape(caption)}</caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}\n</tbody></table></div>"
+    )

@@ -82,5 +82,5 @@ def facts_html(material: Material) -> tuple[str, str]:
     """Return the tables of conditions and of settings."""
     return (
         table("What the agent was told, and what came of it", condition_rows(material)),
-        table("Settings, seed and versions", setting_rows(material)),
+        table("All that it takes to live the run again", setting_rows(material)),
     )

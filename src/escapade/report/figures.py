@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 
 from escapade.agent.phases import Phase
-from escapade.report.material import Material
+from escapade.report.material import MOST_PAIRS, Material
+from escapade.report.scaffold import Figure, line
 from escapade.typing import FloatArray
 
-__all__ = ["PHASES", "Figure", "figures"]
-
-Figure = dict[str, Any]
-"""``id``, ``title``, ``words``, ``data`` and ``layout``; ``log`` where x is a step."""
+__all__ = ["PHASES", "figures"]
 
 PHASES = (
     (Phase.EXPLOIT, "circle", "●"),
@@ -47,20 +45,6 @@ def _which(material: Material, channel: int) -> str:
     return "" if material.trace.budget.size == 1 else f", budget {channel}"
 
 
-def _line(
-    x: Any, y: Any, name: str, colour: str, *, dash: str = "solid", **more: Any
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "name": name,
-        "line": {"color": f"var(--{colour})", "dash": dash, "width": 1.5},
-        **more,
-    }
-
-
 def _steps(material: Material) -> FloatArray:
     """Return where bins are drawn: steps from 1, as a logarithmic axis needs."""
     return (material.bins.first + 1).astype(np.float64)
@@ -69,7 +53,7 @@ def _steps(material: Material) -> FloatArray:
 def _budget(material: Material, channel: int) -> dict[str, Any]:
     ends = [1, len(material.trace)]
     budget = float(material.trace.budget[channel])
-    return _line(ends, [budget, budget], "budget", "bad", dash="dash")
+    return line(ends, [budget, budget], "budget", "bad", dash="dash")
 
 
 def _step_axis(title: str = "step") -> dict[str, Any]:
@@ -82,10 +66,10 @@ def _promise(material: Material, channel: int) -> Figure:
     quiet = {"shape": "hv", "color": "var(--quiet)", "width": 1}
     lowest, highest = bins.lowest(promise), bins.highest(promise)
     data = [
-        _line(x, highest, "promise, most", "quiet", showlegend=False) | {"line": quiet},
-        _line(x, lowest, "promise, least to most", "quiet")
+        line(x, highest, "promise, most", "quiet", showlegend=False) | {"line": quiet},
+        line(x, lowest, "promise, least to most", "quiet")
         | {"line": quiet, "fill": "tonexty", "fillcolor": "var(--band)"},
-        _line(
+        line(
             x,
             bins.highest(trace.reserved[:, channel]),
             "reserved for the fallback, most",
@@ -102,11 +86,11 @@ def _promise(material: Material, channel: int) -> Figure:
             "mode": "markers",
             "x": at + 1,
             "marker": marker,
-            "legendgroup": phase.label,
             "name": phase.label,
+            "showlegend": False,  # its lane says which it is
         }
         data.append({**common, "y": least})
-        lane = {**common, "y": [row] * at.size, "yaxis": "y2", "showlegend": False}
+        lane = {**common, "y": [row] * at.size, "yaxis": "y2"}
         data.append({**lane, "hovertemplate": f"{phase.label}, step %{{x}}"})
     return {
         "id": f"promise-{channel}",
@@ -145,18 +129,19 @@ def _known(material: Material) -> Figure:
     x = [1, *(max(plan.step, 1) for plan in plans), len(material.trace)]
     y = [born, *(plan.content["known"] for plan in plans), plans[-1].content["known"]]
     whole = material.knowledge.n_states
-    known = _line(x, y, "known states", "explore", fill="tozeroy")
+    known = line(x, y, "known states", "explore", fill="tozeroy")
     known["line"]["shape"] = "hv"
     known["fillcolor"] = "var(--band)"
     data = [
         known,
-        _line([1, x[-1]], [whole, whole], "all states", "quiet", dash="dash"),
+        line([1, x[-1]], [whole, whole], "all states", "quiet", dash="dash"),
     ]
     gaps = [(p.step, p.content["gap"]) for p in plans if p.content["gap"] is not None]
     if gaps:
         steps, sizes = zip(*gaps, strict=True)
-        gap = _line(steps, sizes, "certificate gap (right)", "escape")
-        data.append({**gap, "mode": "lines+markers", "yaxis": "y2"})
+        gap = line(steps, sizes, "certificate gap (right)", "escape")
+        marker = {"symbol": "circle", "size": 6, "color": "var(--escape)"}
+        data.append(gap | {"mode": "lines+markers", "marker": marker, "yaxis": "y2"})
     return {
         "id": "known",
         "title": "What became known",
@@ -169,7 +154,14 @@ def _known(material: Material) -> Figure:
         "layout": {
             "xaxis": _step_axis(),
             "yaxis": {"rangemode": "tozero", "title": {"text": "states"}},
-            "yaxis2": {"overlaying": "y", "side": "right", "rangemode": "tozero"},
+            "yaxis2": {
+                "overlaying": "y",
+                "side": "right",
+                "rangemode": "tozero",
+                "tickmode": "auto",
+                "showgrid": False,
+                "title": {"text": "gap"},
+            },
         },
         "log": True,
     }
@@ -187,18 +179,25 @@ def _earned(material: Material) -> Figure:
     told = material.knowledge
     rate = bins.total(material.trace.rewards) / bins.lengths
     rate = told.reward_scale * rate + told.reward_offset
-    data = [_line(x, rate, "mean reward a step", "exploit")]
-    world = material.world
+    data = [line(x, rate, "mean reward a step", "exploit")]
+    world, oracle = material.world, material.oracle
     best = None if world is None else world.raw_average_optimum
+    name = "best in the long run"
+    words = "The mean reward a step, bin by bin."
+    if best is None and oracle is not None and np.isfinite(oracle.best):
+        best = (1.0 - told.discount) * told.raw_value(oracle.best)
+        name = "the oracle's value, a step"
+        words += (
+            " Beside it, the value of the best policy within budget, from where the "
+            "life ended, spread over its steps: (1 − discount) times that value."
+        )
     if best is not None:
         ends = [1, len(material.trace)]
-        data.append(
-            _line(ends, [best, best], "best in the long run", "bad", dash="dash")
-        )
+        data.append(line(ends, [best, best], name, "bad", dash="dash"))
     return {
         "id": "earned",
         "title": "What was earned",
-        "words": "The mean reward a step, bin by bin." + _own_units(material),
+        "words": words + _own_units(material),
         "data": data,
         "layout": {
             "xaxis": _step_axis(),
@@ -214,19 +213,25 @@ def _value(material: Material) -> Figure:
         return {}
     middle = (found.value_lower + found.value_upper) / 2
     half = told.reward_scale * (found.value_upper - found.value_lower) / 2
-    rows = [("certified bounds", middle, half, "circle", "exploit")]
+    lower, upper = told.raw_value(found.value_lower), told.raw_value(found.value_upper)
+    bounds = f"{lower:.6g} to {upper:.6g}"
+    rows = [("certified bounds", middle, half, "circle", "exploit", bounds)]
     if oracle is not None:
         rows += [
-            ("its true value", oracle.value, 0.0, "diamond", "explore"),
-            ("oracle: best in budget", oracle.best, 0.0, "square", "escape"),
+            ("its true value", oracle.value, 0.0, "diamond", "explore", ""),
+            ("oracle: best in budget", oracle.best, 0.0, "square", "escape", ""),
         ]
-    rows += [("nobody earns more", found.upper_bound, 0.0, "line-ns", "bad")]
+    rows += [("nobody earns more", found.upper_bound, 0.0, "line-ns", "bad", "")]
+    rows = [row for row in rows if np.isfinite(row[1])]
     data = [
         {
             "type": "scatter",
-            "mode": "markers",
+            "mode": "markers+text",
             "x": [told.raw_value(at)],
             "y": [name],
+            "text": [words or f"{told.raw_value(at):.6g}"],
+            "textposition": "top center",
+            "cliponaxis": False,
             "name": name,
             "showlegend": False,
             "error_x": {"type": "data", "array": [width], "visible": width > 0},
@@ -237,27 +242,42 @@ def _value(material: Material) -> Figure:
                 "line": {"width": 2, "color": f"var(--{colour})"},
             },
         }
-        for name, at, width, symbol, colour in rows
+        for name, at, width, symbol, colour, words in rows
     ]
     return {
         "id": "value",
         "title": "Value against the oracle" if oracle else "Value",
         "words": (
-            "What the certified policy earns from where the life ended, by its bounds"
-            + (
-                ", by the true model, and beside the best that keeps the budget."
-                if oracle
-                else ". No oracle: no truth is at hand, or one too large to solve here."
-            )
-            + _own_units(material)
+            "What the certified policy earns from the state in which the life ended, "
+            f"discounted, by its bounds{_judged_by(material)}{_own_units(material)}"
         ),
         "data": data,
         "layout": {
-            "height": 280,
+            "height": 300,
             "xaxis": {"title": {"text": "discounted value"}},
-            "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
+            "yaxis": {
+                "type": "category",
+                "range": [len(rows) - 0.5, -0.7],
+                "automargin": True,
+            },
         },
     }
+
+
+def _judged_by(material: Material) -> str:
+    """Say what stands beside the bounds, or why nothing does."""
+    if material.oracle is not None:
+        return (
+            ", by the true model, and beside the best that any policy earns from there "
+            "within the budget. The last two are known to who knows the world; the "
+            "agent does not."
+        )
+    if material.world is None:
+        return ". There is no oracle: nobody knows the truth about a plant."
+    return (
+        f". There is no oracle: it is asked in worlds of up to {MOST_PAIRS:,} "
+        f"state-action pairs, and this one has {material.world.cmdp.n_pairs:,}."
+    )
 
 
 def _predicted(material: Material, channel: int) -> Figure:
@@ -265,28 +285,41 @@ def _predicted(material: Material, channel: int) -> Figure:
     realised, promise = material.to_go[:, channel], trace.promise[:, channel]
     above = realised > promise
     most = float(np.max((realised - promise)[above], initial=0.0))
-    at = np.flatnonzero(bins.count(above) > 0)
+    tightest = bins.place_of_lowest(promise - realised)
+    at = np.flatnonzero(above[tightest])
+    words = (
+        f"above its promise from {int(above.sum()):,} of {len(trace):,} steps, by "
+        f"{most:.4g} at most"
+        if most
+        else f"above its promise from none of {len(trace):,} steps"
+    )
     data = [
-        _line(x, bins.lowest(promise), "predicted: promise, least", "explore"),
-        _line(x, bins.highest(realised), "realised cost, most", "escape"),
+        line(x, promise[tightest], "predicted: the promise", "explore"),
+        line(x, realised[tightest], "realised from that step on", "escape"),
         _budget(material, channel),
         {
             "type": "scatter",
             "mode": "markers",
             "x": x[at],
-            "y": bins.highest(np.where(above, realised, np.nan))[at],
+            "y": realised[tightest][at],
             "name": "realised above its promise",
             "marker": {"symbol": "x", "size": 8, "color": "var(--bad)"},
+            "showlegend": at.size > 0,
         },
     ]
+    if bins.downsampled:
+        words += ". Of each bin the step is shown at which the two come nearest"
+        highest = bins.highest(realised)
+        data.insert(
+            0, line(x, highest, "realised, most in the bin", "quiet", dash="dot")
+        )
     return {
         "id": f"predicted-{channel}",
         "title": f"Predicted against realised{_which(material, channel)}",
         "words": (
-            f"The promise bounds the expected cost from a step on. Beside it, what "
-            f"this life came to cost from that step on: above its promise from "
-            f"{int(above.sum()):,} of {len(trace):,} steps, by {most:.4g} at most. "
-            "What comes after the last step is not in it."
+            "The promise bounds the expected cost from a step on. Beside it, what this "
+            f"life came to cost from that step on: {words}. What comes after the last "
+            "step is not in it."
         ),
         "data": data,
         "layout": {

@@ -20,9 +20,9 @@ from escapade.report.binning import Bins
 from escapade.simulation.trace import Trace
 from escapade.typing import FloatArray
 
-__all__ = ["Material", "Oracle", "gather"]
+__all__ = ["MOST_PAIRS", "Material", "Oracle", "gather"]
 
-_MOST_PAIRS = 5_000
+MOST_PAIRS = 5_000
 """Pairs up to which the oracle is computed; beyond that it may take minutes."""
 
 
@@ -137,7 +137,7 @@ def _different(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _ask(world: World | None, certificate: Certificate | None) -> Oracle | None:
     """Judge the certified policy by the truth, from the certificate's state."""
-    if world is None or certificate is None or world.cmdp.n_pairs > _MOST_PAIRS:
+    if world is None or certificate is None or world.cmdp.n_pairs > MOST_PAIRS:
         return None
     state = certificate.state
     judged = evaluate(world.cmdp, certificate.policy)

@@ -1,31 +1,29 @@
-"""The page, put together: one file that loads nothing.
-
-Its template, style and script are files under ``assets``.  Plotly's script is inlined
-once.  A content security policy in the page forbids every request, so that not even a
-mistake of ours could make one.  The same run gives the same bytes, with the same
-versions: no clock and no path goes in.
-"""
+"""The page of a run, put together."""
 
 from __future__ import annotations
 
-import re
-from importlib import resources
+from collections.abc import Iterator
 from pathlib import Path
 
 from escapade.experiment import Run
-from escapade.experiment.schema import storing
-from escapade.model.archives import write_atomically
 from escapade.report.downloads import downloads_html
-from escapade.report.encoding import escape, script_json
+from escapade.report.encoding import escape, numbers
 from escapade.report.facts import facts_html
-from escapade.report.figures import PHASES, Figure, figures
+from escapade.report.figures import PHASES, figures
 from escapade.report.material import Material, gather
 from escapade.report.replay import replay
+from escapade.report.scaffold import (
+    Figure,
+    Section,
+    asset,
+    build_html,
+    figure_section,
+    tiles,
+    write_html,
+)
 from escapade.report.verdict import judge
 
 __all__ = ["build_page", "write_page"]
-
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 
 def build_page(run: Run) -> str:
@@ -36,58 +34,66 @@ def build_page(run: Run) -> str:
     run
         Simulated or beside a plant, ended or not; with at least one step.
     """
-    from plotly.offline import get_plotlyjs
-
     material = gather(run)
     shown, told = figures(material), replay(material)
-    conditions, settings = facts_html(material)
     logarithmic = material.bins.downsampled  # long lives learn most of it early
-    return _fill(
-        _asset("page.html"),
-        {
-            "name": escape(material.name),
-            "about": escape(_about(material)),
-            "style": _asset("page.css"),
-            "verdict": judge(material).html(),
-            "sampling": escape(_sampling(material)),
-            "legend": _legend(),
-            "figures": "\n".join(_section(figure, logarithmic) for figure in shown),
-            "replay": _asset("replay.html") if told else _no_replay(material),
-            "conditions": conditions,
-            "settings": settings,
-            "specification": escape(material.specification),
-            "downloads": downloads_html(material),
-            "data": script_json(
-                {"figures": shown, "logarithmic": logarithmic, "replay": told}
-            ),
-            "plotly": get_plotlyjs(),
-            "script": _asset("page.js") + _asset("replay.js"),
-        },
+    return build_html(
+        title=material.name,
+        heading=material.name if material.world is None else material.world.name,
+        about=_about(material),
+        sections=list(_sections(material, shown, told is not None)),
+        figures=shown,
+        logarithmic=logarithmic,
+        data={"replay": told},
+        scripts=["replay.js"],
     )
 
 
 def write_page(run: Run, path: Path | None = None) -> Path:
     """Write the page of a run, into its directory if not told where else."""
     place = run.directory / "report.html" if path is None else path
-    text = build_page(run).encode()
-    with storing(place):
-        write_atomically(place, lambda file: file.write(text))
-    return place
+    return write_html(build_page(run), place)
 
 
-def _asset(name: str) -> str:
-    return (resources.files("escapade.report") / "assets" / name).read_text("utf-8")
+def _sections(
+    material: Material, shown: list[Figure], mapped: bool
+) -> Iterator[Section]:
+    verdict = judge(material).html() + "\n" + tiles(_first_numbers(material))
+    yield Section(id="verdict", title="Verdict", html=verdict)
+    phases = f'{_legend()}\n<p id="sampling">{escape(_sampling(material))}</p>'
+    yield Section(id="phases", title="Phases", html=phases)
+    for figure in shown:
+        yield figure_section(figure, logarithmic=material.bins.downsampled)
+    moving = asset("replay.html") if mapped else _no_replay(material)
+    yield Section(id="replay", title="Replay", html=moving)
+    conditions, settings = facts_html(material)
+    yield Section(id="conditions", title="Conditions", html=conditions)
+    settings += (
+        "\n<details><summary>The specification, spec.toml</summary>"
+        f'<pre tabindex="0">{escape(material.specification)}</pre></details>'
+    )
+    yield Section(id="settings", title="Settings, seed and versions", html=settings)
+    yield Section(id="downloads", title="Data", html=downloads_html(material))
 
 
-def _fill(template: str, parts: dict[str, str]) -> str:
-    """Put parts in their places, in one pass: what is put in is not looked at again."""
-    return _PLACE.sub(lambda found: parts[found[1]], template)
+def _first_numbers(material: Material) -> Iterator[tuple[str, str]]:
+    trace = material.trace
+    yield "steps lived", f"{len(trace):,}"
+    most = ", ".join(f"{cost:.4g}" for cost in material.to_go.max(axis=0))
+    yield "realised cost at most", f"{most} of {numbers(trace.budget)}"
+    plans = material.happened("plan")
+    if plans:
+        states = f"{plans[-1].content['known']:,} of {material.knowledge.n_states:,}"
+        yield "states known", states
+    if material.certificate is not None:
+        yield "certificate gap", f"{material.certificate.gap:.4g}"
 
 
 def _about(material: Material) -> str:
     if material.world is None:
         return "A life beside a plant."
-    return f"A life in {material.world.name}: {material.world.description}"
+    said = material.world.description
+    return f"{said} The life of one agent: {material.name}."
 
 
 def _sampling(material: Material) -> str:
@@ -102,27 +108,12 @@ def _sampling(material: Material) -> str:
 
 
 def _legend() -> str:
-    return "\n".join(
+    phases = "\n".join(
         f'<li><span class="{phase.label}" aria-hidden="true">{sign}</span> '
         f"{phase.label}</li>"
         for phase, _, sign in PHASES
     )
-
-
-def _section(figure: Figure, logarithmic: bool) -> str:
-    pressed = "true" if logarithmic else "false"
-    scale = (
-        f'<button type="button" class="scale" aria-pressed="{pressed}" '
-        f'data-figure="{figure["id"]}">Logarithmic steps</button>'
-        if figure.get("log")
-        else ""
-    )
-    return (
-        f"<section><h2>{escape(figure['title'])}</h2>\n"
-        f"<p>{escape(figure['words'])}</p>\n{scale}\n"
-        f'<div class="figure" id="{figure["id"]}" role="img" '
-        f'aria-label="{escape(figure["title"])}"></div></section>'
-    )
+    return f'<ul class="legend">\n{phases}\n</ul>'
 
 
 def _no_replay(material: Material) -> str:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from escapade.experiment.summary import realised
-from escapade.report.encoding import escape, number, numbers
+from escapade.report.encoding import number, numbers
 from escapade.report.material import Material
+from escapade.report.scaffold import headline
 
 __all__ = ["Verdict", "judge"]
 
@@ -27,12 +28,7 @@ class Verdict:
 
     def html(self) -> str:
         """Return it as a section's inside."""
-        sign = {"kept": "✓", "broken": "✗", "open": "…"}[self.outcome]
-        said = "\n".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
-        return (
-            f'<p class="headline {self.outcome}"><span aria-hidden="true">{sign}</span>'
-            f" {escape(self.headline)}</p>\n<ul>\n{said}\n</ul>"
-        )
+        return headline(self.outcome, self.headline, self.sentences)
 
 
 def judge(material: Material) -> Verdict:
@@ -49,19 +45,19 @@ def judge(material: Material) -> Verdict:
         )
     kept = bool(summary["promise_kept"])
     if not kept:
-        headline = "The promise was not kept."
+        said = "The promise was not kept."
         if summary["breaks"]:
-            headline = "An assumption broke, and the fallback was played."
+            said = "An assumption broke, and the fallback was played."
     elif summary["certified"]:
-        headline = (
+        said = (
             "The promise was kept at every step, and the policy found is certain to be "
             "as good as was asked."
         )
     else:
-        headline = "The promise was kept at every step."
+        said = "The promise was kept at every step."
     return Verdict(
         outcome="kept" if kept else "broken",
-        headline=headline,
+        headline=said,
         sentences=(
             f"{summary['verdict']}.",
             f"The bound {summary['assumption']}."

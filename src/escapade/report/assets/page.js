@@ -15,18 +15,19 @@ const stepped = given.figures.filter((figure) => figure.log).map((figure) => fig
 const logarithmic = new Set(given.logarithmic ? stepped : []);
 
 function draw(figure) {
-  const style = getComputedStyle(document.documentElement);
+  const style = getComputedStyle(document.body);
   const narrow = window.innerWidth < 600;
   const axis = { gridcolor: "var(--rule)", linecolor: "var(--quiet)", zerolinecolor: "var(--rule)", automargin: true };
   const layout = {
     height: 380, paper_bgcolor: "var(--ground)", plot_bgcolor: "var(--ground)",
     margin: { l: narrow ? 40 : 60, r: narrow ? 20 : 40, t: 10, b: 40 },
-    legend: { orientation: "h", y: -0.22, yanchor: "top" },
+    legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, traceorder: "normal" },
     ...figure.layout,
-    font: { color: "var(--text)", size: narrow ? 11 : 13 },
+    font: { color: "var(--text)", size: narrow ? 11 : 13, family: style.fontFamily },
   };
   for (const name of ["xaxis", "yaxis", "yaxis2"]) {
     if (name in figure.layout) layout[name] = { ...axis, ...figure.layout[name] };
+    if (layout[name]?.title) layout[name].title = { standoff: 8, ...layout[name].title };
   }
   if (logarithmic.has(figure.id)) layout.xaxis = { ...layout.xaxis, type: "log", dtick: 1 };
   const size = { displayModeBar: false, responsive: true };

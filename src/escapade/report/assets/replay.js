@@ -21,8 +21,13 @@ function showReplay(told) {
     if (told.costly[state]) make("line", map, { class: "cost", x1: left, y1: top + 1, x2: left + 1, y2: top });
     if (told.rewarded[state]) make("circle", map, { class: "reward", cx: x(state), cy: y(state), r: 0.42 });
   });
-  const trail = make("polyline", map, { class: "trail" }), agent = make("text", map, { id: "agent" });
+  const trail = make("polyline", map, { class: "trail" }), agent = make("path", map, { id: "agent" });
   const arrows = make("g", map, { id: "arrow-layer" });
+  const shapes = {  // as in the figures, about the middle of a cell
+    "●": "M-0.3 0a0.3 0.3 0 1 0 0.6 0a0.3 0.3 0 1 0 -0.6 0", "◆": "M0 -0.36L0.36 0L0 0.36L-0.36 0Z",
+    "■": "M-0.27 -0.27H0.27V0.27H-0.27Z", "▲": "M0 -0.35L0.33 0.25H-0.33Z", "▼": "M0 0.35L0.33 -0.25H-0.33Z",
+    "✚": "M-0.1 -0.32H0.1V-0.1H0.32V0.1H0.1V0.32H-0.1V0.1H-0.32V-0.1H-0.1Z",
+  };
 
   function arrow(state, here) {
     const goal = told.goals[state];
@@ -60,10 +65,9 @@ function showReplay(told) {
     drawArrows(state);
     const past = life.states.slice(Math.max(0, at - 12), at + 1);
     trail.setAttribute("points", past.map((s) => `${x(s)},${y(s)}`).join(" "));
-    agent.setAttribute("x", x(state));
-    agent.setAttribute("y", y(state));
+    agent.setAttribute("transform", `translate(${x(state)} ${y(state)})`);
     agent.setAttribute("class", phase);
-    agent.textContent = sign;
+    agent.setAttribute("d", shapes[sign]);
     const words = `Step ${(life.first + at + 1).toLocaleString("en")}: state ${named(told.states, state)}, ` +
       `action ${named(told.actions, life.actions[at])}. ${sign} ${phase}: ${told.reasons[life.reasons[at]] ?? "no reason noted"}. ` +
       `Promise ${life.promise[at].map(few).join(", ")}, reserved ${life.reserved[at].map(few).join(", ")}; ` +
