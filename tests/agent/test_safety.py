@@ -60,6 +60,20 @@ def test_the_fallback_is_a_supersolution_at_every_plan(life):
         simulate(agent, env, steps // 6)
 
 
+@pytest.mark.parametrize("life", LIVES)
+def test_what_did_not_change_need_not_be_looked_at_again(life):
+    """What was kept up plan by plan is, to the bit, what all pairs would give anew."""
+    build, chosen, steps = LIVES[life]
+    world = build()
+    agent = E4(world.knowledge, E4Settings(**chosen))
+    simulate(agent, world.make_env(), steps // 4)
+    agent.replan()
+    kept = agent.safety.state()
+    agent.safety._evaluate(agent.belief)
+    for name, array in agent.safety.state().items():
+        np.testing.assert_array_equal(array, kept[name], err_msg=name)
+
+
 def test_states_outside_join_when_something_safe_is_found_there():
     """Two states of this line can be promised at birth only once they were seen."""
     world = workshop()

@@ -20,6 +20,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from escapade.kernels.fallback import (
+    Standing,
+    enclose,
+    fill_into,
+    improve,
+    keep_up,
+)
 from escapade.knowledge.belief import Belief
 from escapade.planning.fallback import Fallback, fallback
 from escapade.typing import BoolArray, FloatArray, IntArray
@@ -71,11 +78,23 @@ class Safety:
         self.cap = cap
         self._precision = precision
         self._sweeps = sweeps
-        self._state_ptr = belief.knowledge.pairs.state_ptr
-        self._per_state = np.diff(self._state_ptr)
-        self._lost = _LOST / (1.0 - belief.knowledge.discount)
+        knowledge = belief.knowledge
+        self._state_ptr = knowledge.pairs.state_ptr
+        self._into = (
+            np.zeros(knowledge.n_states + 1, dtype=np.int64),
+            np.empty(knowledge.successor.size, dtype=np.int32),
+        )
+        fill_into(knowledge.row_ptr, knowledge.successor, *self._into)
+        self._lost = _LOST / (1.0 - knowledge.discount)
         self.at_birth = self._found(belief)
         self._adopt(self.at_birth, belief)
+        # the belief that pairs were last looked at by, and what they stand for
+        self._read: Belief | None = None
+        self._version = -1
+        self._w_then, self._promisable_then = self.w, self.promisable
+        self.allowed = np.zeros(knowledge.n_pairs, dtype=np.bool_)
+        self.q = np.full((cap.size, knowledge.n_pairs), np.inf)
+        self.ahead, self.reach = self.q, self.q
         self.refresh(belief)
 
     def _found(self, belief: Belief) -> Fallback:
@@ -113,6 +132,7 @@ class Safety:
         """Go back to what :meth:`state` returned."""
         for name in _KEPT:
             setattr(self, name, np.array(arrays[name]))
+        self._read = None
 
     # -- keeping up --------------------------------------------------------------------
 
@@ -190,49 +210,73 @@ class Safety:
 
     def refresh(self, belief: Belief) -> None:
         """Improve everything by what the belief has learned since the last time."""
-        for _ in range(self._sweeps):
-            before = self.w.copy()
-            self._sweep(belief)
-            inside = np.isfinite(self.w)
-            gain = np.zeros_like(self.w)
-            np.subtract(before, self.w, out=gain, where=inside)
-            if not (gain > self._precision * (1.0 + self.w.min())).any():
-                break
-        self._evaluate(belief)
+        held = belief.held
+        if held is None:
+            for _ in range(self._sweeps):
+                self._evaluate(belief)
+                gain, least = improve(self._state_ptr, self.cap, _UP, self._standing())
+                if not gain > self._precision * (1.0 + least):
+                    break
+            self._evaluate(belief)
+            return
+        news = self._news(belief)
+        # ledgers that were handed out keep theirs
+        self.allowed = self.allowed.copy()
+        self.q, self.ahead = self.q.copy(), self.ahead.copy()
+        self.reach = self.reach.copy()
+        keep_up(
+            self._sweeps,
+            self._precision,
+            self._state_ptr,
+            self.cap,
+            _UP,
+            held,
+            self._standing(),
+            *self._into,
+            news,
+            self._w_then,
+            self._promisable_then,
+        )
+
+    def _news(self, belief: Belief) -> BoolArray:
+        """Return the pairs that the belief holds something new of, ``[pairs]``."""
+        if self._read is not belief:
+            self._read, self._version = belief, -1
+            self._w_then = self.w.copy()
+            self._promisable_then = self.promisable.copy()
+        news: BoolArray = belief.news_at > self._version
+        self._version = belief.version
+        return news
+
+    def _standing(self) -> Standing:
+        return Standing(
+            w=self.w,
+            fallback=self.pairs,
+            promisable=self.promisable,
+            allowed=self.allowed,
+            q=self.q,
+            ahead=self.ahead,
+            reach=self.reach,
+        )
 
     def _evaluate(self, belief: Belief) -> None:
         """Set what pairs cost at worst under the present ``w``."""
-        reachable, successor = belief.reachable, belief.knowledge.successor
-        starts = belief.knowledge.row_ptr[:-1]
-        stray = reachable & ~self.promisable[successor]
-        self.allowed = np.add.reduceat(stray, starts, dtype=np.int64) == 0
-        gamma = belief.knowledge.discount
-        q, ahead, reach = [], [], []
+        knowledge = belief.knowledge
+        costs, afters = [], []
         for k, channel in enumerate(self.w):
             # states outside are never reached by pairs that are allowed
-            w = np.where(self.promisable, channel, 0.0)
-            cost, after = belief.worst_cost(k, w)
-            most = np.maximum.reduceat(np.where(reachable, w[successor], 0.0), starts)
-            q.append(np.where(self.allowed, cost, np.inf))
-            ahead.append(np.where(self.allowed, after, np.inf))
-            reach.append(np.where(self.allowed, gamma * most, np.inf))
-        self.q, self.ahead, self.reach = np.array(q), np.array(ahead), np.array(reach)
-
-    def _sweep(self, belief: Belief) -> None:
-        self._evaluate(belief)
-        if len(self.w) == 1:
-            q = self.q[0]
-            best = np.minimum.reduceat(q, self._state_ptr[:-1])
-            hit = np.where(
-                q == np.repeat(best, self._per_state), np.arange(q.size), q.size
-            )
-            first = np.minimum.reduceat(hit, self._state_ptr[:-1])
-            offered = best * _UP
-            better = (offered < self.w[0]) & (offered <= self.cap[0])
-            self.pairs[better] = first[better]
-            self.w[0, better] = offered[better]
-            self.promisable |= better
-            return
-        held = self.q[:, self.pairs] * _UP
-        inside = self.promisable & np.isfinite(held).all(axis=0)
-        self.w[:, inside] = np.minimum(self.w[:, inside], held[:, inside])
+            cost, after = belief.worst_cost(k, np.where(self.promisable, channel, 0.0))
+            costs.append(cost)
+            afters.append(after)
+        self.q, self.ahead = np.array(costs), np.array(afters)
+        self.reach = np.empty_like(self.q)
+        self.allowed = np.empty(knowledge.n_pairs, dtype=np.bool_)
+        enclose(
+            np.arange(knowledge.n_pairs),
+            knowledge.row_ptr,
+            knowledge.successor,
+            belief.confidence.upper,
+            knowledge.discount,
+            self._standing(),
+        )
+        self._read = None

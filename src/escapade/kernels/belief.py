@@ -6,15 +6,23 @@ arrays that are kept.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from escapade.kernels.compilation import compiled
 from escapade.kernels.evidence import find_entry
-from escapade.kernels.worst_case_actions import best_rate, neighbourhoods
+from escapade.kernels.worst_case_actions import best_rate, neighbourhood
 from escapade.kernels.worst_case_slices import fill_from_top
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
-__all__ = ["bound_by_branches", "fill_likeliest", "greatest_means", "worst_steps"]
+__all__ = [
+    "Held",
+    "bound_by_branches",
+    "fill_likeliest",
+    "greatest_means",
+    "worst_steps",
+]
 
 _OUTWARD = 1e-15
 _TOLERANCE = 1e-9
@@ -91,6 +99,83 @@ def bound_by_branches(
             upper[begin + i] = min(upper[begin + i], up)
 
 
+class Held(NamedTuple):
+    """What is held possible of steps: bounds on entries, branches, and what they cost.
+
+    ``row_ptr`` ``[pairs + 1]``, ``successor``, ``lower``, ``upper`` ``[entries]``;
+    arrays of branches as in :mod:`escapade.kernels.worst_case_actions`, all empty where
+    there are none; ``at_target``, ``at_miss`` ``[K, C, branches]`` what branches take
+    off ``cost`` ``[K, pairs]``, with C 0 where costs are not tied to next states.
+    ``up`` is more than rounding can do in a worst case.
+    """
+
+    row_ptr: IntArray
+    successor: IndexArray
+    lower: FloatArray
+    upper: FloatArray
+    branch_ptr: IntArray
+    active: BoolArray
+    target: IndexArray
+    around: IntArray
+    low: FloatArray
+    high: FloatArray
+    near_ptr: IntArray
+    near: IndexArray
+    uniform: BoolArray
+    at_target: FloatArray
+    at_miss: FloatArray
+    cost: FloatArray
+    gamma: float
+    up: float
+
+
+@compiled
+def _longest_row(row_ptr: IntArray, pairs: IntArray) -> int:
+    longest = 0
+    for pair in pairs:
+        longest = max(longest, row_ptr[pair + 1] - row_ptr[pair])
+    return longest
+
+
+@compiled
+def _greatest_mean(
+    row_ptr: IntArray,
+    successor: IndexArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    v: FloatArray,
+    pair: int,
+    z: FloatArray,
+    room: FloatArray,
+) -> float:
+    """Return the most that ``P · v`` can be; ``z``, ``room``: scratch, a row long."""
+    begin = row_ptr[pair]
+    n = row_ptr[pair + 1] - begin
+    held = 0.0
+    left = 1.0
+    for k in range(n):
+        bound = lower[begin + k]
+        z[k] = v[successor[begin + k]]
+        room[k] = upper[begin + k] - bound
+        held += bound * z[k]
+        left -= bound
+    if n > _SHORT:
+        return held + fill_from_top(z, room, n, left)
+    # few entries take all the mass that is left: look for them one by one
+    while left > 0.0:
+        best = 0
+        for k in range(1, n):
+            if z[k] > z[best]:
+                best = k
+        if z[best] == -np.inf:
+            break
+        given = min(room[best], left)
+        held += given * z[best]
+        left -= given
+        z[best] = -np.inf
+    return held
+
+
 @compiled
 def greatest_means(
     row_ptr: IntArray,
@@ -101,86 +186,66 @@ def greatest_means(
     out: FloatArray,
 ) -> None:
     """``out``: ``[pairs]``; the most that ``P · v`` can be within the bounds."""
-    longest = 0
+    longest = _longest_row(row_ptr, np.arange(out.size))
+    z, room = np.empty(longest), np.empty(longest)
     for pair in range(out.size):
-        longest = max(longest, row_ptr[pair + 1] - row_ptr[pair])
-    z = np.empty(longest)
-    room = np.empty(longest)
-    for pair in range(out.size):
-        begin = row_ptr[pair]
-        n = row_ptr[pair + 1] - begin
-        held = 0.0
-        left = 1.0
-        for k in range(n):
-            bound = lower[begin + k]
-            z[k] = v[successor[begin + k]]
-            room[k] = upper[begin + k] - bound
-            held += bound * z[k]
-            left -= bound
-        if n > _SHORT:
-            out[pair] = held + fill_from_top(z, room, n, left)
-            continue
-        # few entries take all the mass that is left: look for them one by one
-        while left > 0.0:
-            best = 0
-            for k in range(1, n):
-                if z[k] > z[best]:
-                    best = k
-            if z[best] == -np.inf:
-                break
-            given = min(room[best], left)
-            held += given * z[best]
-            left -= given
-            z[best] = -np.inf
-        out[pair] = held
+        out[pair] = _greatest_mean(row_ptr, successor, lower, upper, v, pair, z, room)
 
 
 @compiled
 def worst_steps(
-    row_ptr: IntArray,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    branch_ptr: IntArray,
-    active: BoolArray,
-    target: IndexArray,
-    around: IntArray,
-    low: FloatArray,
-    high: FloatArray,
-    near_ptr: IntArray,
-    near: IndexArray,
-    uniform: BoolArray,
-    at_target: FloatArray,
-    at_miss: FloatArray,
-    cost: FloatArray,
-    gamma: float,
+    pairs: IntArray,
+    held: Held,
+    channel: int,
     v: FloatArray,
     together: FloatArray,
     ahead: FloatArray,
 ) -> None:
     """``ahead``: ``[pairs]`` greatest ``γ P·v``; ``together``: with the cost of a step.
 
-    Each the lesser of what bounds on entries and what branches allow; ``at_target``,
-    ``at_miss``: ``[K, branches]`` what branches take off ``cost`` ``[pairs]``.
+    For ``pairs`` alone, in place, and rounded up.  Each is the lesser of what bounds on
+    entries and what branches allow.
     """
-    greatest_means(row_ptr, successor, lower, upper, v, ahead)
-    stat = np.empty(uniform.size)
-    neighbourhoods(near_ptr, near, uniform, v, 1.0, stat)
-    for pair in range(ahead.size):
+    longest = _longest_row(held.row_ptr, pairs)
+    z, room = np.empty(longest), np.empty(longest)
+    gamma, up = held.gamma, held.up
+    cost = held.cost[channel]
+    at_target, at_miss = held.at_target[channel], held.at_miss[channel]
+    branches = held.target.size > 0
+    looked_at = np.zeros(held.uniform.size, np.bool_)
+    stat = np.empty(held.uniform.size)
+    for pair in pairs:
+        most = _greatest_mean(
+            held.row_ptr, held.successor, held.lower, held.upper, v, pair, z, room
+        )
+        if not branches:
+            ahead[pair] = most * (gamma * up)
+            together[pair] = (cost[pair] + ahead[pair]) * up
+            continue
         best = -np.inf
         best_tied = -np.inf
-        for b in range(branch_ptr[pair], branch_ptr[pair + 1]):
-            if active[b]:
-                z = v[target[b]]
-                miss = stat[around[b]] if around[b] >= 0 else z
-                tau = high[b] if miss > z else low[b]
-                best = max(best, (1.0 - tau) * z + tau * miss)
-                tied, _ = best_rate(
-                    low[b], high[b], z, miss, gamma, b, at_target, at_miss
-                )
-                best_tied = max(best_tied, tied)
-        ahead[pair] = gamma * min(ahead[pair], best)
-        together[pair] = cost[pair] + min(ahead[pair], best_tied)
+        for b in range(held.branch_ptr[pair], held.branch_ptr[pair + 1]):
+            if not held.active[b]:
+                continue
+            here = v[held.target[b]]
+            miss = here
+            h = held.around[b]
+            if h >= 0:
+                if not looked_at[h]:
+                    looked_at[h] = True
+                    stat[h] = neighbourhood(
+                        held.near_ptr, held.near, held.uniform, v, 1.0, h
+                    )
+                miss = stat[h]
+            tau = held.high[b] if miss > here else held.low[b]
+            best = max(best, (1.0 - tau) * here + tau * miss)
+            tied, _ = best_rate(
+                held.low[b], held.high[b], here, miss, gamma, b, at_target, at_miss
+            )
+            best_tied = max(best_tied, tied)
+        after = gamma * min(most, best)
+        together[pair] = (cost[pair] + min(after, best_tied)) * (up * up)
+        ahead[pair] = after * up
 
 
 @compiled

@@ -29,7 +29,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from escapade.kernels.compilation import compiled, compiled_parallel
+from escapade.kernels.compilation import compiled, compiled_parallel, uncounted
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
 __all__ = [
@@ -40,8 +40,29 @@ __all__ = [
     "actions_reachable",
     "best_rate",
     "fill_rows",
+    "neighbourhood",
     "neighbourhoods",
 ]
+
+
+@uncounted
+def neighbourhood(
+    near_ptr: IntArray,
+    near: IndexArray,
+    uniform: BoolArray,
+    v: FloatArray,
+    sign: float,
+    h: int,
+) -> float:
+    """Return the mean or the largest signed value over neighbourhood `h`."""
+    best = -np.inf
+    total = 0.0
+    for k in range(near_ptr[h], near_ptr[h + 1]):
+        z = sign * v[near[k]]
+        best = max(best, z)
+        total += z
+    mean: float = total / (near_ptr[h + 1] - near_ptr[h])
+    return mean if uniform[h] else best
 
 
 @compiled
@@ -55,13 +76,7 @@ def neighbourhoods(
 ) -> None:
     """`stat`: `[H]` mean or largest signed value over each neighbourhood."""
     for h in range(stat.size):
-        best = -np.inf
-        total = 0.0
-        for k in range(near_ptr[h], near_ptr[h + 1]):
-            z = sign * v[near[k]]
-            best = max(best, z)
-            total += z
-        stat[h] = total / (near_ptr[h + 1] - near_ptr[h]) if uniform[h] else best
+        stat[h] = neighbourhood(near_ptr, near, uniform, v, sign, h)
 
 
 @compiled

@@ -21,11 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 
 from escapade.errors import AssumptionError, refusal
 from escapade.kernels.belief import (
+    Held,
     fill_likeliest,
     greatest_means,
     worst_steps,
@@ -36,13 +38,15 @@ from escapade.learning.confidence import Bounds, Confidence
 from escapade.learning.evidence import Evidence
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray, FloatArray, IntArray
-from escapade.uncertainty.action_models_branches import BranchSet
+from escapade.uncertainty.action_models_branches import Branches, BranchSet
 from escapade.uncertainty.base import UncertaintySet
 from escapade.uncertainty.intersection import Intersection
 from escapade.uncertainty.interval import Interval
-from escapade.uncertainty.rows import Rows
+from escapade.uncertainty.rows import Rows, frozen
 
 __all__ = ["Belief"]
+
+A = TypeVar("A", bound=np.ndarray[Any, Any])
 
 _PRIOR_WEIGHT = 1.0
 """Visits that the nominal model at birth is worth beside those that were made."""
@@ -63,7 +67,17 @@ _COUNTED = (
     "cost_count",
 )
 _BOUNDED = tuple(field.name for field in fields(Bounds))
-_NO_CHARGE: FloatArray = np.empty((0, 0))
+
+_NO_BRANCHES = Branches(
+    ptr=np.zeros(1, dtype=np.int64),
+    target=np.empty(0, dtype=np.int32),
+    around=np.empty(0, dtype=np.int64),
+    low=np.empty(0),
+    high=np.empty(0),
+    near_ptr=np.zeros(1, dtype=np.int64),
+    near=np.empty(0, dtype=np.int32),
+    uniform=np.empty(0, dtype=np.bool_),
+)
 
 _CONTRADICTION = 1e-9
 """By how much bounds may cross before that is more than rounding."""
@@ -94,6 +108,10 @@ class Belief:
         The bounds at birth, before anything was seen.
     reopened
         ``[pairs]``; how often each was.
+    version
+        Grows with every change.
+    news_at
+        ``[pairs]``; the version at which what is held of each may last have changed.
     """
 
     def __init__(
@@ -112,6 +130,8 @@ class Belief:
             reward_lower=np.array(knowledge.reward_lower),
             reward_upper=np.array(knowledge.reward_upper),
         )
+        self.version = 0
+        self.news_at: IntArray = np.zeros(knowledge.n_pairs, dtype=np.int64)
         everything = np.arange(knowledge.n_pairs)
         self._narrow(everything)
         self.prior = Bounds(
@@ -170,8 +190,10 @@ class Belief:
         AssumptionError
             If what was seen contradicts what was known beforehand.
         """
+        self._note_news(pairs)
         moved = self.given.rule_out(self.evidence, pairs)
         if moved.size:
+            self._note_news(moved)
             self._narrow(moved)
             pairs = np.union1d(pairs, moved)
         self.confidence.refresh(pairs)
@@ -275,12 +297,17 @@ class Belief:
         _refill(nominal, arrays, "nominal")
         nominal.flags.writeable = False
         self._nominal = nominal
+        self._note_news(slice(None))
         self._forget_derived()
 
     def _forget_derived(self) -> None:
         self._sets: UncertaintySet | None = None
-        self._tied: list[list[UncertaintySet] | None]
-        self._tied = [None] * self.knowledge.n_costs
+        self._held: Held | None = None
+
+    def _note_news(self, pairs: IntArray | slice) -> None:
+        """Note that what is held of ``pairs`` may be another from now on."""
+        self.version += 1
+        self.news_at[pairs] = self.version
 
     # -- sets ----------------------------------------------------------------------
 
@@ -351,15 +378,16 @@ class Belief:
         state together where the models tie them.
         """
         value = np.ascontiguousarray(w, dtype=np.float64)
-        tied = self._charged(k)
-        if isinstance(self.given.alone, BranchSet):
-            sets = tied[0] if tied else self.given.alone
-            assert isinstance(sets, BranchSet)
-            return self._in_one_pass(sets, k, value)
+        held = self.held
+        if held is not None:
+            n_pairs = self.knowledge.n_pairs
+            together, ahead = np.empty(n_pairs), np.empty(n_pairs)
+            worst_steps(np.arange(n_pairs), held, k, value, together, ahead)
+            return together, ahead
         gamma = self.knowledge.discount
         ahead = self.ahead(value) * (gamma * _UP)
         together = self.cost_upper[k] + ahead
-        for sets in tied:
+        for sets in self._charged(k):
             np.minimum(
                 together, sets.backup(value, self.cost_upper[k], gamma), out=together
             )
@@ -367,47 +395,64 @@ class Belief:
 
     def _charged(self, k: int) -> list[UncertaintySet]:
         """Return the parts that tie the costs of a channel to next states, charged."""
-        found = self._tied[k]
-        if found is None:
-            alone = np.zeros(self.knowledge.n_costs)
-            alone[k] = 1.0
-            found = []
-            for part in self.given.parts:
-                sets, _ = part.charged(self.cost_upper, alone, self.knowledge.discount)
-                if sets is not part:
-                    found.append(sets)
-            self._tied[k] = found
+        alone = np.zeros(self.knowledge.n_costs)
+        alone[k] = 1.0
+        found = []
+        for part in self.given.parts:
+            sets, _ = part.charged(self.cost_upper, alone, self.knowledge.discount)
+            if sets is not part:
+                found.append(sets)
         return found
 
-    def _in_one_pass(
-        self, sets: BranchSet, k: int, value: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        knowledge = self.knowledge
-        ahead, together = np.empty(knowledge.n_pairs), np.empty(knowledge.n_pairs)
-        branches, charge = sets.branches, sets.charge
-        worst_steps(
-            knowledge.row_ptr,
-            knowledge.successor,
-            self.confidence.lower,
-            self.confidence.upper,
-            branches.ptr,
-            sets.active,
-            branches.target,
-            branches.around,
-            branches.low,
-            branches.high,
-            branches.near_ptr,
-            branches.near,
-            branches.uniform,
-            _NO_CHARGE if charge is None else charge.at_target,
-            _NO_CHARGE if charge is None else charge.at_miss,
-            self.cost_upper[k],
-            knowledge.discount,
-            value,
-            together,
-            ahead,
+    @property
+    def held(self) -> Held | None:
+        """All of it as kernels read it; ``None`` where sets are of another kind.
+
+        That is intervals, and branches where one part alone was given, which has them.
+        """
+        if self._held is None:
+            self._held = self._as_arrays()
+        return self._held
+
+    def _as_arrays(self) -> Held | None:
+        knowledge, alone = self.knowledge, self.given.alone
+        if self.given.parts and not isinstance(alone, BranchSet):
+            return None
+        n_costs = knowledge.n_costs
+        none: IntArray = np.empty(0, dtype=np.int64)
+        branches, active = _NO_BRANCHES, none > 0
+        at_target = at_miss = np.empty((n_costs, 0, 0))
+        if isinstance(alone, BranchSet):
+            branches, active = alone.branches, alone.active
+            charges = [
+                sets.charge
+                for k in range(n_costs)
+                for sets in self._charged(k)
+                if isinstance(sets, BranchSet) and sets.charge is not None
+            ]
+            if charges:
+                at_target = np.stack([charge.at_target for charge in charges])
+                at_miss = np.stack([charge.at_miss for charge in charges])
+        return Held(
+            row_ptr=_read(knowledge.row_ptr),
+            successor=_read(knowledge.successor),
+            lower=_read(self.confidence.lower),
+            upper=_read(self.confidence.upper),
+            branch_ptr=_read(branches.ptr),
+            active=_read(active),
+            target=_read(branches.target),
+            around=_read(branches.around),
+            low=_read(branches.low),
+            high=_read(branches.high),
+            near_ptr=_read(branches.near_ptr),
+            near=_read(branches.near),
+            uniform=_read(branches.uniform),
+            at_target=_read(at_target),
+            at_miss=_read(at_miss),
+            cost=_read(self.cost_upper),
+            gamma=knowledge.discount,
+            up=_UP,
         )
-        return together * (_UP * _UP), ahead * _UP
 
     # -- the likeliest model -------------------------------------------------------
 
@@ -472,6 +517,11 @@ class Belief:
             action_names=knowledge.action_names,
             coordinates=knowledge.coordinates,
         )
+
+
+def _read(array: A) -> A:
+    """Return a view to read: kernels are compiled once for each kind of argument."""
+    return frozen(array.view())
 
 
 def _refill(target: np.ndarray, arrays: Mapping[str, np.ndarray], name: str) -> None:
