@@ -100,6 +100,7 @@ def test_shells_can_complete(run, shell):
         (["solve", "no-such-plant.npz"], "no-such-plant.npz"),
         (["solve", "a\nb.npz"], r"a\nb.npz"),
         (["bounds", "--states", "2"], "missing option '--actions'"),
+        (["run", "battery", "--set", f"levels={10**30}"], "levels: expected a size"),
     ],
 )
 def test_wrong_input_ends_with_2_and_one_line(run, words, reason):
@@ -155,6 +156,14 @@ def test_a_missing_extra_names_the_line_that_installs_it(broken):
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1
     assert 'pip install "escapade[torch]"' in done.stderr
+
+
+def test_too_little_memory_is_one_line(broken):
+    done = broken(MemoryError("unable to allocate 8 TiB"))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        "escapade: memory: expected sizes that fit: unable to allocate 8 TiB\n"
+    )
 
 
 def test_a_fault_of_ours_keeps_its_traceback_and_does_not_say_no(broken):

@@ -144,6 +144,85 @@ def test_episodes_begin_where_they_are_said_to():
     assert (found.support.toarray()[:, 5] > 0).all()
 
 
+def test_ends_that_are_told_count_for_the_cell_where_the_next_episode_begins():
+    cells = cut(bins=5)
+    rng = np.random.default_rng(7)
+
+    def draw(x, action):
+        return mean_next(x, action) + rng.uniform(-NOISE, NOISE, 1)
+
+    def fell(x):
+        return abs(x[0]) > 0.8
+
+    def sampled(**how):
+        return cells.from_samples(draw, samples=200, parts=2, seed=3, **how)
+
+    told = sampled(resets=[2], ended=fell)
+    assert "episodes end as told, and the next begins in cell 2" in told.assumes
+    # pushed to the right from the rightmost cell, nearly every point is beyond .8
+    pair = 4 * 3 + 2
+    entries = slice(told.models.row_ptr[pair], told.models.row_ptr[pair + 1])
+    lower = dict(
+        zip(told.models.successor[entries], told.models.lower[entries], strict=True)
+    )
+    assert lower[2] > 0.5
+    # the middle never ends: the same interval as without ends
+    pair, plain = 2 * 3 + 1, sampled().models
+    for name in ("lower", "upper", "successor"):
+        mine, theirs = (
+            getattr(sets, name)[sets.row_ptr[pair] : sets.row_ptr[pair + 1]]
+            for sets in (told.models, plain)
+        )
+        np.testing.assert_allclose(mine, theirs, atol=0.05)
+
+    # of two cells nobody knows which: each may take all of it, or nothing
+    two = sampled(resets=[1, 2], ended=fell).models
+    pair = 4 * 3 + 2
+    entries = slice(two.row_ptr[pair], two.row_ptr[pair + 1])
+    among = np.isin(two.successor[entries], [1, 2])
+    assert (two.lower[entries][among] == 0.0).all()
+    assert (two.upper[entries][among] > 0.8).all()
+
+    # and if nobody says what ends, any step may
+    anywhere = sampled(resets=[2])
+    assert "any step may end an episode" in anywhere.assumes
+    assert (anywhere.support.toarray()[:, 2] > 0).all()
+    assert (anywhere.models.lower == 0.0).all()
+    assert (anywhere.models.upper[anywhere.models.successor == 2] == 1.0).all()
+
+    with pytest.raises(InvalidInputError, match=r"^resets: expected some cells"):
+        sampled(ended=fell)
+
+
+def test_a_set_with_ends_holds_the_law_of_the_cells():
+    """Hoeffding's intervals miss an entry with probability .01 in all at most."""
+    cells = cut(bins=4)
+    rng = np.random.default_rng(11)
+
+    def draw(x, action):
+        return mean_next(x, action) + rng.uniform(-NOISE, NOISE, 1)
+
+    def fell(x):
+        return x[0] > 0.7
+
+    sets = cells.from_samples(
+        draw, samples=300, parts=1, seed=5, resets=[0], ended=fell
+    ).models
+    for cell, action in np.ndindex(4, 3):
+        pair = cell * 3 + action
+        entries = slice(sets.row_ptr[pair], sets.row_ptr[pair + 1])
+        base = cells.middle(cell) - 0.5 * cells.widths
+        after = [
+            draw(x, cells.choices[action])
+            for x in base + rng.random((4_000, 1)) * cells.widths
+        ]
+        places = [0 if fell(x) else cells.cell(x) for x in after]
+        law = np.bincount(places, minlength=4)[sets.successor[entries]] / len(places)
+        # means over 4,000 are off by .05 with probability below 1e-8
+        assert (law >= sets.lower[entries] - 0.05).all()
+        assert (law <= sets.upper[entries] + 0.05).all()
+
+
 def _bounds(cells):
     """Where a step cannot end near an end, it costs nothing."""
     bounds = np.ones((cells.n_cells, 3))
@@ -180,6 +259,16 @@ def _bounds(cells):
             lambda: cut(outside="error").from_lipschitz(mean_next, lipschitz=9.0),
             "outside",
         ),
+        (
+            lambda: cut().from_lipschitz(mean_next, lipschitz=1.0, resets=[10]),
+            "resets",
+        ),
+        (
+            lambda: cut().from_samples(mean_next, samples=1, resets=[-1]),
+            "resets",
+        ),
+        (lambda: cut(bins=2**40), "bins"),
+        (lambda: cut(actions=10**30), "actions"),
         (lambda: cut().from_samples(mean_next, samples=0), "samples"),
         (lambda: cut().from_samples(mean_next, samples=1, delta=0.0), "delta"),
     ],

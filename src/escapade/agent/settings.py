@@ -17,6 +17,8 @@ from escapade.model.arguments import read_count, read_number
 
 __all__ = ["E4Settings", "Mode", "Planner", "Planners"]
 
+_MOST_VISITS = 2**62  # counts are 64-bit integers
+
 Mode = Literal["ledger", "paper"]
 """The promise ledger, or the paper's algorithm with its errors mended."""
 
@@ -101,7 +103,7 @@ class E4Settings:
             raise refusal("planner", "a planner other than 'slack'", "mode='paper'")
         _between("epsilon", self.epsilon, 0.0, float("inf"))
         _between("delta", self.delta, 0.0, 1.0)
-        read_count("known_after", self.known_after, least=1)
+        read_count("known_after", self.known_after, least=1, most=_MOST_VISITS)
         _between("margin", self.margin, 0.0, 1.0)
         _between("reserve", self.reserve, 0.0, float("inf"), ends=True)
         _between("turn_home", self.turn_home, 0.0, 1.0, ends=True)

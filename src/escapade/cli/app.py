@@ -77,6 +77,9 @@ class _Commands(TyperGroup):
         except (InvalidInputError, MissingExtraError, StorageError) as error:
             ending, message = _WRONG_INPUT, str(error)
             complain(message)
+        except MemoryError as error:
+            ending, message = _WRONG_INPUT, f"memory: expected sizes that fit: {error}"
+            complain(message)
         except EscapadeError as error:  # a solver broke down: that is no answer
             ending, message = _BROKEN, str(error)
             complain(message)

@@ -20,7 +20,7 @@ import numpy as np
 from escapade.environments.telling import costs_of, rows_of, tell
 from escapade.environments.world import World
 from escapade.knowledge.knowledge import Knowledge
-from escapade.model.arguments import read_count
+from escapade.model.arguments import check_room, read_count
 from escapade.model.cmdp import CMDP
 from escapade.typing import ArrayLike, BoolArray
 
@@ -69,6 +69,7 @@ def battery(
     levels = read_count("levels", levels, least=3)
     heat_levels = read_count("heat_levels", heat_levels, least=3)
     n = levels * heat_levels
+    check_room("levels", f"{levels} by {heat_levels}", 4 * n * n)
     charge, heat = np.divmod(np.arange(n), heat_levels)
     rows = np.zeros((n, 4, n))
     support = np.zeros((n, 4, n), dtype=np.bool_)

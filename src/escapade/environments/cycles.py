@@ -47,7 +47,7 @@ from escapade.environments.grids import (
 from escapade.environments.knowledge_of import of_cycle
 from escapade.environments.world import World
 from escapade.errors import refusal
-from escapade.model.arguments import read_count, read_number
+from escapade.model.arguments import check_room, read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray, FloatArray, IntArray
 
@@ -163,6 +163,7 @@ def _walk(
 ) -> tuple[CMDP, FloatArray]:
     """Return the model, and its mean costs given the next state."""
     size = read_count("size", size, least=2)
+    check_room("size", size, 5 * 13 * size**2)  # up to 13 cells within 2
     failure = read_number("failure", failure)
     if not 0.0 <= failure < 1.0:
         raise refusal("failure", "a number in [0, 1)", failure)

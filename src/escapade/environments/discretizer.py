@@ -26,6 +26,12 @@ probability :math:`1 - \delta`.  *Assumes:* that within a part the law is one la
 (parts fine enough), that the plant is the simulator, and that every successor was drawn
 once.
 
+**Ends of episodes.**  Where a step may end an episode, it leads to a cell in which
+another begins.  If nobody says which points end one, any step may, with any
+probability.  From data it can be said: a drawn point that ends an episode then counts
+for the cells in which one may begin, for all of them where there are several, as
+nothing is assumed of how they are chosen.
+
 With ``outside="edge"`` both also assume that points beyond the cells behave like those
 of the cell at the edge; with ``"error"`` such a point stops the life instead.
 
@@ -36,6 +42,7 @@ checked as it comes.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -45,7 +52,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from escapade.errors import AssumptionError, refusal
-from escapade.model.arguments import read_count, read_number
+from escapade.model.arguments import check_room, read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.typing import ArrayLike, FloatArray, IntArray
 from escapade.uncertainty.interval import Interval
@@ -151,7 +158,7 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
                 "bins", f"a number, or {dim} of them", f"shape {counts.shape}"
             )
         self.bins = tuple(read_count("bins", int(n), least=1) for n in counts)
-        self.n_cells = int(np.prod(self.bins))
+        self.n_cells = math.prod(self.bins)
         if self.n_cells > _MOST_CELLS:
             raise refusal("bins", f"at most {_MOST_CELLS} cells", self.n_cells)
         self.widths: FloatArray = (self.high - self.low) / np.array(self.bins)
@@ -235,10 +242,11 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         rate = _per_axis("lipschitz", lipschitz, self.low.size)
         spread = _per_axis("noise", noise, self.low.size)
         reach = rate * 0.5 * float(self.widths.max()) + spread
+        begins = self._begins(resets)
         row, column = [], []
         for cell, action in np.ndindex(self.n_cells, len(self.choices)):
             after = self._simulated(simulate, self.middle(cell), action)
-            for target in {*self._box(after - reach, after + reach), *resets}:
+            for target in {*self._box(after - reach, after + reach), *begins}:
                 row.append(cell * len(self.choices) + action)
                 column.append(target)
         return Abstraction(
@@ -248,6 +256,7 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"the next point varies by at most {_named(rate)} times the distance "
                 f"within a cell, and steps end at most {_named(spread)} from their mean"
                 + self._beyond()
+                + _of_ends(begins, None)
             ),
         )
 
@@ -259,6 +268,8 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         parts: int = 2,
         delta: float = 0.01,
         seed: int | None = 0,
+        resets: Sequence[int] = (),
+        ended: Callable[[FloatArray], bool] | None = None,
     ) -> Abstraction:
         """Return intervals around frequencies, from a simulator.
 
@@ -274,6 +285,10 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
             Probability with which the intervals may miss, over everything.
         seed
             For the points.
+        resets
+            Cells in which an episode may begin, where a step may end one.
+        ended
+            Whether an episode ends at a point; left out, any step may end one.
         """
         draws = read_count("samples", samples, least=1)
         pieces = read_count("parts", parts, least=1)
@@ -282,25 +297,38 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         rng = np.random.default_rng(seed)
         n_actions, dim = len(self.choices), self.low.size
         corners = list(itertools.product(range(pieces), repeat=dim))
+        begins = self._begins(resets)
+        ends = np.zeros((self.n_cells * n_actions, len(corners)), dtype=np.int64)
         found: dict[tuple[int, int], IntArray] = {}
         for cell, action in np.ndindex(self.n_cells, n_actions):
             base = self.middle(cell) - 0.5 * self.widths
             for k, corner in enumerate(corners):
                 points = rng.random((draws, dim)) + np.array(corner)
                 for point in base + points * (self.widths / pieces):
-                    after = self.cell(self._simulated(simulate, point, action))
-                    key = (cell * n_actions + action, after)
+                    after = self._simulated(simulate, point, action)
+                    row = cell * n_actions + action
+                    if ended is not None and ended(after):
+                        ends[row, k] += 1
+                        continue
+                    key = (row, self.cell(after))
                     if key not in found:
                         found[key] = np.zeros(len(corners), dtype=np.int64)
                     found[key][k] += 1
-        keys = sorted(found)
-        shares = np.array([found[key] for key in keys]) / draws
+        if ends.any() and not begins:
+            raise refusal("resets", "some cells, as there are steps that end", "none")
+        anywhere = bool(begins) and ended is None
+        rows, columns, counts = _counted(found, ends, begins, anywhere=anywhere)
         families = self.n_cells**2 * n_actions * len(corners)
         radius = float(np.sqrt(np.log(2.0 * families / delta) / (2.0 * draws)))
-        lower = np.clip(shares.min(axis=1) - radius, 0.0, 1.0)
-        upper = np.clip(shares.max(axis=1) + radius, 0.0, 1.0)
-        rows, columns = (list(side) for side in zip(*keys, strict=True))
-        nominal = self._nominal(rows, columns, shares.mean(axis=1))
+        lower = np.clip(counts[0].min(axis=1) / draws - radius, 0.0, 1.0)
+        upper = np.clip(counts[1].max(axis=1) / draws + radius, 0.0, 1.0)
+        shares = counts[2].mean(axis=1) / draws
+        if anywhere:  # one end a part, for a guess that holds all that is possible
+            lower[:] = 0.0
+            upper[np.isin(columns, begins)] = 1.0
+            shares *= draws / (draws + 1.0)
+            shares[np.isin(columns, begins)] += 1.0 / ((draws + 1.0) * len(begins))
+        nominal = self._nominal(rows, columns, shares)
         return Abstraction(
             support=self._mask(rows, columns),
             models=Interval(nominal, lower=lower, upper=upper),
@@ -308,9 +336,17 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
                 f"the plant is the simulator, its law is one law within each of "
                 f"{len(corners)} parts of a cell, every successor was drawn at least "
                 f"once, and no frequency is off by more than {radius:.3g} (probability "
-                f"{1.0 - delta:g})" + self._beyond()
+                f"{1.0 - delta:g})" + self._beyond() + _of_ends(begins, ended)
             ),
         )
+
+    def _begins(self, resets: Sequence[int]) -> tuple[int, ...]:
+        """Return the cells in which an episode may begin."""
+        cells = tuple(sorted({int(cell) for cell in resets}))
+        for cell in cells:
+            if not 0 <= cell < self.n_cells:
+                raise refusal("resets", f"cells in 0..{self.n_cells - 1}", cell)
+        return cells
 
     def _beyond(self) -> str:
         """Return what is assumed of points beyond the cells, if there are any."""
@@ -366,6 +402,39 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         return CMDP(table, nothing, nothing, discount=0.0, budget=0.0)
 
 
+def _counted(
+    found: dict[tuple[int, int], IntArray],
+    ends: IntArray,
+    begins: tuple[int, ...],
+    *,
+    anywhere: bool,
+) -> tuple[list[int], list[int], FloatArray]:
+    """Return rows, columns, and how often each was met by the parts, ``[3, n, parts]``.
+
+    At least, at most and by a guess: an end counts for the one cell in which an episode
+    begins, or for each of several at most.
+    """
+    ending = range(len(ends)) if anywhere else np.flatnonzero(ends.any(axis=1)).tolist()
+    keys = sorted({*found, *itertools.product(ending, begins)})
+    own = np.array([found.get(key, np.zeros(ends.shape[1])) for key in keys])
+    rows, columns = (list(side) for side in zip(*keys, strict=True))
+    ended = ends[rows] * np.isin(columns, begins)[:, np.newaxis]
+    if len(begins) == 1:
+        own = own + ended
+        ended = np.zeros_like(ended)
+    counts = np.stack([own, own + ended, own + ended / max(len(begins), 1)])
+    return rows, columns, counts
+
+
+def _of_ends(begins: tuple[int, ...], ended: Callable[..., bool] | None) -> str:
+    """Return what is assumed of ends, if there are any."""
+    if not begins:
+        return ""
+    which = "any step may end an episode" if ended is None else "episodes end as told"
+    where = " or ".join(map(str, begins))
+    return f"; {which}, and the next begins in cell {where}"
+
+
 def _limits(argument: str, given: ArrayLike | None, own: FloatArray) -> FloatArray:
     limits = (
         own
@@ -410,6 +479,7 @@ def _choices(space: gymnasium.Space[Any], actions: Any) -> list[Any]:
         raise refusal("actions", "some, or how many, as they are continuous", None)
     if np.ndim(actions) == 0:
         count = read_count("actions", actions, least=1)
+        check_room("actions", count, count ** max(space.shape[0], 1))
         low = _limits("action_space", None, np.asarray(space.low, dtype=np.float64))
         high = _limits("action_space", None, np.asarray(space.high, dtype=np.float64))
         grids = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]

@@ -36,7 +36,7 @@ import scipy.sparse as sp
 from escapade.environments.knowledge_of import of_episodes
 from escapade.environments.world import World
 from escapade.errors import refusal
-from escapade.model.arguments import read_count
+from escapade.model.arguments import check_room, read_count
 from escapade.model.cmdp import CMDP
 from escapade.typing import FloatArray
 
@@ -84,6 +84,7 @@ def episodic(
     if not isinstance(cmdp, CMDP):
         raise refusal("cmdp", "a CMDP", type(cmdp).__name__)
     horizon = read_count("horizon", horizon, least=1)
+    check_room("horizon", horizon, horizon * max(cmdp.nnz, cmdp.cost.size))
     if then not in ("stop", "restart"):
         raise refusal("then", "'stop' or 'restart'", repr(then))
     scale = np.ones(horizon)

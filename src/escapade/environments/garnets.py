@@ -23,7 +23,7 @@ import numpy as np
 from escapade.environments.knowledge_of import of_garnet
 from escapade.environments.world import World
 from escapade.errors import refusal
-from escapade.model.arguments import read_count, read_number
+from escapade.model.arguments import check_room, read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.model.evaluation import evaluate
 from escapade.planning.dynamic_programming import policy_iteration
@@ -80,6 +80,11 @@ def garnet(
     branching = read_count("branching", branching, least=1)
     if branching > n_states:
         raise refusal("branching", f"at most {n_states}, the states", branching)
+    check_room(
+        "n_states",
+        f"{n_states} with {n_actions} actions, {n_costs} costs, {branching} branches",
+        n_states * n_actions * max(branching, n_costs),
+    )
     slack = read_number("slack", slack)
     if not 0.0 <= slack <= 1.0:
         raise refusal("slack", "a number in [0, 1]", slack)

@@ -23,7 +23,7 @@ from escapade.environments.telling import tell
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.knowledge.knowledge import Knowledge
-from escapade.model.arguments import read_count, read_number
+from escapade.model.arguments import check_room, read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray
 
@@ -63,6 +63,7 @@ def inventory(
     World('inventory', 9 states, 9 actions, 81 pairs, 1 cost, discount 0.95, budget 2)
     """
     room = read_count("room", room, least=1)
+    check_room("room", room, (room + 1) ** 3)
     most = read_count("most", most, least=1)
     if most > room:
         raise refusal("most", f"at most {room}, what there is room for", most)

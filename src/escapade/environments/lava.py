@@ -21,7 +21,7 @@ from escapade.environments.telling import rows_of, tell
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.knowledge.knowledge import Knowledge
-from escapade.model.arguments import read_count
+from escapade.model.arguments import check_room, read_count
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray
 
@@ -57,6 +57,7 @@ def lava_gap(
     World('lava-gap', 80 states, 3 actions, 240 pairs, 1 cost, discount 0.95, budget 2)
     """
     side = read_count("size", size, least=5)
+    check_room("size", side, 3 * (4 * (side - 2) ** 2) ** 2)
     column, row = (read_count("gap", place) for place in gap)
     if not (2 <= column <= side - 3 and 1 <= row <= side - 2):
         raise refusal(

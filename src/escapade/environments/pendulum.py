@@ -26,7 +26,7 @@ from escapade.environments.telling import costs_of, rows_of, tell
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.knowledge.knowledge import Knowledge
-from escapade.model.arguments import read_count, read_number
+from escapade.model.arguments import check_room, read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.planning.dynamic_programming import policy_iteration
 from escapade.typing import FloatArray, IntArray
@@ -70,6 +70,7 @@ def pendulum(
     cells = read_count("cells", cells, least=5)
     if cells % 2 == 0:
         raise refusal("cells", "an odd number, so that one of them is upright", cells)
+    check_room("cells", cells, 3 * cells**4)
     width = read_number("band", band)
     force = read_number("torque", torque)
     for name, value in (("band", width), ("torque", force)):

@@ -21,7 +21,7 @@ from escapade.environments.telling import costs_of, tell
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.knowledge.knowledge import Knowledge
-from escapade.model.arguments import read_count, read_number
+from escapade.model.arguments import check_room, read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.typing import FloatArray
 from escapade.uncertainty.interval import Interval
@@ -63,6 +63,7 @@ def queue(
     World('queue', 11 states, 3 actions, 33 pairs, 1 cost, discount 0.95, budget 4)
     """
     length = read_count("length", length, least=1)
+    check_room("length", length, 3 * (length + 1) ** 2)
     overload = read_count("overload", overload, least=1)
     chance = read_number("arrivals", arrivals)
     if not 0.0 <= chance <= _MOST_ARRIVALS:

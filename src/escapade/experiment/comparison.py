@@ -40,7 +40,7 @@ from escapade.baselines.oracle_lp import OracleLP
 from escapade.environments.world import World
 from escapade.errors import AssumptionError, refusal
 from escapade.knowledge.knowledge import Knowledge
-from escapade.model.arguments import read_count
+from escapade.model.arguments import MOST_INDEX, read_count
 from escapade.simulation.simulate import simulate
 from escapade.simulation.trace import discounted_from
 from escapade.typing import Agent, FloatArray
@@ -196,8 +196,8 @@ def compare(
     >>> [c.name for c in found.contestants]
     ['e4', 'e4-paper', 'c-ucrl', 'e3', 'lagrangian-q', 'psrl', 'random', 'oracle']
     """
-    steps = read_count("steps", steps, least=_BINS)
-    lifetimes = read_count("lifetimes", lifetimes, least=1)
+    steps = read_count("steps", steps, least=_BINS, most=MOST_INDEX)
+    lifetimes = read_count("lifetimes", lifetimes, least=1, most=MOST_INDEX)
     chosen = dict(_everybody() if agents is None else agents)
     if "oracle" in chosen:
         raise refusal("agents", "names other than 'oracle', which is there", "one")

@@ -42,6 +42,7 @@ from escapade.knowledge.rows import (
     row_bounds,
 )
 from escapade.model.arguments import (
+    MOST_INDEX,
     read_bound,
     read_budget,
     read_coordinates,
@@ -152,8 +153,10 @@ class Knowledge:
             for name, value in locals().items()
             if name not in ("self", "__class__")
         }
-        self.n_states = read_count("n_states", n_states, least=1)
-        self.n_actions = read_count("n_actions", n_actions, least=1)
+        self.n_states = read_count("n_states", n_states, least=1, most=MOST_INDEX)
+        self.n_actions = read_count(
+            "n_actions", n_actions, least=1, most=MOST_INDEX // self.n_states
+        )
         self.discount = read_discount(discount)
         size = np.atleast_1d(read_numbers("budget", budget)).size
         self.budget = frozen(read_budget(budget, size))

@@ -15,7 +15,11 @@ from escapade.errors import refusal
 from escapade.model.layout import Pairs, Transitions, read_array
 from escapade.typing import ArrayLike, FloatArray, IntArray, Seed
 
-_MOST_ACTIONS = 2**31 - 1  # indices are 32-bit integers
+MOST_INDEX = 2**31 - 1
+"""The largest number that counts things here: indices are 32-bit integers."""
+
+_ROOM = 2**28
+"""Entries of the largest table that a world is built from: 2 GiB of them."""
 
 
 def read_numbers(
@@ -41,17 +45,32 @@ def read_number(argument: str, value: Any, expected: str = "a number") -> float:
     return float(array)
 
 
-def read_count(argument: str, value: Any, least: int = 0) -> int:
-    """Return a whole number of at least ``least``."""
+def read_count(
+    argument: str, value: Any, least: int = 0, most: int | None = None
+) -> int:
+    """Return a whole number of at least ``least``, and at most ``most`` if given."""
     expected = f"a whole number of at least {least}"
     if isinstance(value, int) and not isinstance(value, bool):  # of any size
         if value < least:
             raise refusal(argument, expected, value)
-        return value
-    number = read_number(argument, value, expected)
-    if not (np.isfinite(number) and number >= least and number == int(number)):
-        raise refusal(argument, expected, number)
-    return int(value)
+    else:
+        number = read_number(argument, value, expected)
+        if not (np.isfinite(number) and number >= least and number == int(number)):
+            raise refusal(argument, expected, number)
+    count = int(value)
+    if most is not None and count > most:
+        raise refusal(argument, f"at most {most}", count)
+    return count
+
+
+def check_room(argument: str, value: object, entries: int) -> None:
+    """Refuse a size that asks for tables of more entries than there is room for."""
+    if entries > _ROOM:
+        raise refusal(
+            argument,
+            f"a size whose tables have at most {_ROOM} entries",
+            f"{value}, with {entries} of them",
+        )
 
 
 def read_generator(argument: str, value: Seed) -> np.random.Generator:
@@ -298,9 +317,7 @@ def check_pointers(argument: str, pointers: IntArray, last: int) -> None:
 
 def read_pairs(state_ptr: ArrayLike, pair_action: ArrayLike, n_actions: int) -> Pairs:
     """Return the pairs that raw pointers and actions describe."""
-    n_actions = read_count("n_actions", n_actions, least=1)
-    if n_actions > _MOST_ACTIONS:
-        raise refusal("n_actions", f"at most {_MOST_ACTIONS}", n_actions)
+    n_actions = read_count("n_actions", n_actions, least=1, most=MOST_INDEX)
     pointers = read_integers("state_ptr", state_ptr)
     actions = read_integers("pair_action", pair_action)
     check_pointers("state_ptr", pointers, actions.size)

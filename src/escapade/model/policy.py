@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from escapade.errors import refusal
-from escapade.model.arguments import read_count, read_numbers
+from escapade.model.arguments import MOST_INDEX, read_count, read_numbers
 from escapade.model.cmdp import CMDP
 from escapade.model.layout import read_array
 from escapade.typing import ArrayLike, FloatArray, IntArray
@@ -76,7 +76,7 @@ class Policy:
     def deterministic(cls, actions: ArrayLike, n_actions: int) -> Policy:
         """Return the policy that takes ``actions[s]`` in state ``s``."""
         chosen = read_array("actions", "one action a state, as integers", actions)
-        n_actions = read_count("n_actions", n_actions, least=1)
+        n_actions = read_count("n_actions", n_actions, least=1, most=MOST_INDEX)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.size == 0:
             raise refusal(
                 "actions",

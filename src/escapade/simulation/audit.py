@@ -45,7 +45,7 @@ import numpy as np
 from escapade.agent.e4 import E4
 from escapade.agent.phases import Phase
 from escapade.errors import refusal
-from escapade.model.arguments import read_count, read_number
+from escapade.model.arguments import MOST_INDEX, read_count, read_number
 from escapade.simulation.audit_report import Audit, PhaseAccount
 from escapade.simulation.simulate import simulate
 from escapade.simulation.trace import Trace, discounted_from
@@ -113,8 +113,8 @@ def audit(
     >>> found.invariant_breaks, found.worst_mean_cost_to_go <= 5.0
     (0, True)
     """
-    lifetimes = read_count("lifetimes", lifetimes, least=2)
-    steps = read_count("steps", steps, least=1)
+    lifetimes = read_count("lifetimes", lifetimes, least=2, most=MOST_INDEX)
+    steps = read_count("steps", steps, least=1, most=MOST_INDEX)
     jobs = read_count("jobs", jobs, least=1)
     if not 0.0 < read_number("confidence", confidence) < 1.0:
         raise refusal("confidence", "a number in (0, 1)", confidence)

@@ -27,7 +27,7 @@ from escapade.kernels.lifetime import (
     live,
 )
 from escapade.kernels.sampling import fill_cumulative
-from escapade.model.arguments import read_count
+from escapade.model.arguments import MOST_INDEX, read_count
 from escapade.simulation.trace import Trace
 from escapade.typing import Agent, IndexArray
 
@@ -71,7 +71,7 @@ def simulate(
     -------
     Trace
     """
-    steps = read_count("steps", steps)
+    steps = read_count("steps", steps, most=MOST_INDEX)
     if until not in ("steps", "certified"):
         raise refusal("until", "'steps' or 'certified'", repr(until))
     if until == "certified" and not isinstance(agent, E4):
