@@ -30,6 +30,7 @@ COMMANDS = (
     "run",
     "serve",
     "solve",
+    "sweep",
     "verify",
 )
 

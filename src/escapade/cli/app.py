@@ -28,6 +28,7 @@ from escapade.cli import (
     run,
     serve,
     solve,
+    sweep,
     verify,
 )
 from escapade.cli.output import complain, one_line, print_json
@@ -123,6 +124,7 @@ app.command("export")(export.export)
 app.command("audit")(audit.audit)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
+app.command("sweep")(sweep.sweep)
 app.command("solve")(solve.solve)
 app.command("bounds")(bounds.bounds)
 app.command("envs")(envs.envs)

@@ -2,7 +2,8 @@
 
 A :class:`RunSpec` says what a run is; :class:`RunStore` and :class:`Run` find and read
 it; :func:`live` begins it, or goes on with it after an interruption, whatever that was.
-:func:`compare` lets several agents live in one world.
+:func:`compare` lets several agents live in one world; :func:`sweep` lives the runs of a
+:class:`SweepSpec`, on all cores or on a cluster.
 """
 
 from escapade.experiment.callbacks import Callback, Moment, Silent
@@ -12,6 +13,7 @@ from escapade.experiment.plant import Plant, open_plant
 from escapade.experiment.running import Interruption, live
 from escapade.experiment.spec import RunSpec, load_spec
 from escapade.experiment.store import PlantRun, Run, RunStore, find_run
+from escapade.experiment.sweeps import Sweep, SweepSpec, load_sweep, sweep
 
 __all__ = [
     "Callback",
@@ -26,9 +28,13 @@ __all__ = [
     "RunSpec",
     "RunStore",
     "Silent",
+    "Sweep",
+    "SweepSpec",
     "compare",
     "find_run",
     "live",
     "load_spec",
+    "load_sweep",
     "open_plant",
+    "sweep",
 ]

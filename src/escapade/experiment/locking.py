@@ -13,9 +13,9 @@ from types import TracebackType
 
 from escapade.errors import refusal
 
-__all__ = ["RunLock"]
+__all__ = ["LOCK", "RunLock", "is_held"]
 
-_NAME = ".lock"
+LOCK = ".lock"
 
 
 class RunLock:
@@ -25,6 +25,8 @@ class RunLock:
     ----------
     directory
         Of the run.
+    what
+        What is kept there.
 
     Raises
     ------
@@ -32,19 +34,21 @@ class RunLock:
         If another process, or another part of this one, holds it.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, what: str = "run") -> None:
         try:
-            self._file = os.open(directory / _NAME, os.O_RDWR | os.O_CREAT, 0o666)
+            self._file = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise refusal(
-                "run", "a directory that can be written to", f"{directory} ({error})"
+                what, "a directory that can be written to", f"{directory} ({error})"
             ) from None
         if not _take(self._file):
             holder = os.read(self._file, 64).decode("ascii", "replace").strip()
             os.close(self._file)
             who = f" (process {holder})" if holder.isdigit() else ""
             raise refusal(
-                "run", "a run that nobody else is writing", f"{directory} in use{who}"
+                what,
+                f"a {what} that nobody else is writing",
+                f"{directory} in use{who}",
             )
         os.ftruncate(self._file, 0)
         os.write(self._file, f"{os.getpid()}\n".encode())
@@ -70,6 +74,18 @@ class RunLock:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def is_held(directory: Path) -> bool:
+    """Whether somebody holds a run directory just now."""
+    try:
+        file = os.open(directory / LOCK, os.O_RDWR)
+    except OSError:
+        return False  # nobody ever did; or nobody can, as whoever tries is told
+    try:
+        return not _take(file)
+    finally:
+        os.close(file)
 
 
 if sys.platform == "win32":

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -45,11 +44,12 @@ from escapade.agent.settings import E4Settings
 from escapade.environments.registry import did_you_mean, make, names, parameters
 from escapade.environments.world import World
 from escapade.errors import InvalidFileError, InvalidInputError, refusal
+from escapade.experiment.toml_text import line_of, parse_toml, read_text, toml_lines
 from escapade.knowledge.knowledge import Knowledge
 
-__all__ = ["PlantSpec", "RunSpec", "load_spec"]
+__all__ = ["MOST", "PlantSpec", "RunSpec", "in_our_words", "load_spec"]
 
-_MOST = 2**53
+MOST = 2**53
 """Whole numbers that TOML, JSON, SQLite and doubles all hold."""
 
 _OF_AGENT = tuple(f.name for f in fields(E4Settings) if f.name != "seed")
@@ -132,8 +132,8 @@ class RunSpec(BaseModel):
 
     format: Literal[1] = 1
     world: Annotated[str, AfterValidator(_known_world)]
-    steps: int = Field(ge=1, le=_MOST)
-    seed: int = Field(default=0, ge=0, le=_MOST)
+    steps: int = Field(ge=1, le=MOST)
+    seed: int = Field(default=0, ge=0, le=MOST)
     until: Literal["steps", "certified"] = "steps"
     durable: bool = False
     parameters: dict[str, Any] = Field(default_factory=dict)
@@ -143,7 +143,7 @@ class RunSpec(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise _in_our_words(error) from None
+            raise in_our_words(error, RunSpec) from None
         self.__dict__["settings"] = _of_agent(self.settings)
         known = parameters(self.world)
         for key in self.parameters:
@@ -185,9 +185,9 @@ class RunSpec(BaseModel):
     def to_toml(self) -> str:
         """Return the specification in TOML; always the same text for the same run."""
         head = self.model_dump(exclude={"parameters", "settings"})
-        lines = _toml_lines(head)
+        lines = toml_lines(head)
         for table in ("parameters", "settings"):
-            lines += ["", f"[{table}]", *_toml_lines(getattr(self, table))]
+            lines += ["", f"[{table}]", *toml_lines(getattr(self, table))]
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -201,21 +201,18 @@ class RunSpec(BaseModel):
         source
             What to call it in an error, such as the name of the file.
         """
-        try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidFileError(f"{source}: expected TOML, found {error}") from None
+        data = parse_toml(text, source=source)
         for table in ("parameters", "settings"):  # TOML has no null: a key is left out
             if not isinstance(data.get(table, {}), Mapping):
                 raise InvalidFileError(
-                    f"{source}, line {_line_of(text, (table,))}: {table}: expected a "
+                    f"{source}, line {line_of(text, (table,))}: {table}: expected a "
                     f"table, found {data[table]!r}"
                 )
         try:
             return cls(**data)
         except InvalidInputError as error:
             key = str(error).partition(":")[0]
-            line = _line_of(text, tuple(key.split(".")))
+            line = line_of(text, tuple(key.split(".")))
             place = f", line {line}" if line else ""
             raise InvalidFileError(f"{source}{place}: {error}") from None
 
@@ -238,7 +235,7 @@ class PlantSpec(BaseModel):
     format: Literal[1] = 1
     kind: Literal["plant"] = "plant"
     knowledge: str
-    seed: int = Field(ge=0, le=_MOST)
+    seed: int = Field(ge=0, le=MOST)
     settings: dict[str, Any]
 
     @classmethod
@@ -268,7 +265,7 @@ class PlantSpec(BaseModel):
     def to_toml(self) -> str:
         """Return the specification in TOML."""
         head = self.model_dump(exclude={"settings"})
-        lines = [*_toml_lines(head), "", "[settings]", *_toml_lines(self.settings)]
+        lines = [*toml_lines(head), "", "[settings]", *toml_lines(self.settings)]
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -286,14 +283,7 @@ class PlantSpec(BaseModel):
 
 def load_spec(path: Path) -> RunSpec:
     """Read the specification in a TOML file."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFileError(
-            f"{path}: expected a specification in TOML, found that it cannot be read "
-            f"({error})"
-        ) from None
-    return RunSpec.from_toml(text, source=str(path))
+    return RunSpec.from_toml(read_text(path), source=str(path))
 
 
 def _parameter(key: str, value: Any, default: Any) -> Any:
@@ -309,7 +299,7 @@ def _parameter(key: str, value: Any, default: Any) -> Any:
     return float(value) if type(value) is int and type(default) is float else value
 
 
-def _in_our_words(error: ValidationError) -> InvalidInputError:
+def in_our_words(error: ValidationError, model: type[BaseModel]) -> InvalidInputError:
     """Return the first thing that pydantic found, as one line."""
     # a name that is none explains why another is missing
     found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
@@ -318,41 +308,7 @@ def _in_our_words(error: ValidationError) -> InvalidInputError:
     if first["type"] == "missing":
         return refusal(key, "a value", "none")
     if first["type"] == "extra_forbidden":
-        return refusal(key, f"a name among {list(RunSpec.model_fields)}", repr(key))
+        return refusal(key, f"a name among {list(model.model_fields)}", repr(key))
     expected = first["msg"].removeprefix("Input should be ")
     expected = expected.removeprefix("Value error, ")
     return refusal(key, expected, repr(first["input"]))
-
-
-def _toml_lines(table: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{key} = {_toml(value)}" for key, value in table.items() if value is not None
-    ]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{key} = {_toml(v)}" for key, v in value.items())
-        return f"{{ {inner} }}"
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return repr(value)
-
-
-def _line_of(text: str, path: tuple[str, ...]) -> int:
-    """Return the line in which a key stands, 0 if that is not plain to see."""
-    *table, key = path
-    wanted, here = ".".join(table), ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        head = re.match(r"\s*\[\s*([\w.-]+)\s*\]", line)
-        if head:
-            here = head[1]
-            if not table and here == key:
-                return number
-        elif here == wanted and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line):
-            return number
-    return 0

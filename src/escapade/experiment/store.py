@@ -26,6 +26,7 @@ from escapade.environments.world import World
 from escapade.errors import InvalidFileError, refusal
 from escapade.experiment.checkpoint import load_checkpoint, read_sealed
 from escapade.experiment.journal import Event, Journal
+from escapade.experiment.locking import LOCK
 from escapade.experiment.schema import create, storing
 from escapade.experiment.spec import PlantSpec, RunSpec, load_spec
 from escapade.knowledge.knowledge import Knowledge
@@ -42,6 +43,11 @@ FILES = (SPEC, JOURNAL, "checkpoint.npz", "checkpoint.json")
 """What a summary names the digests of."""
 
 _LIVED = (*FILES[1:], SUMMARY)
+
+
+def _left(name: str) -> bool:
+    """Whether a file is what a death in the midst of making a run may leave."""
+    return name == LOCK or name.startswith(f".{SPEC}.")
 
 
 class Run:
@@ -69,7 +75,7 @@ class Run:
         place = Path(directory)
         with storing(place):
             place.mkdir(parents=True, exist_ok=True)
-            if any(place.iterdir()):
+            if any(not _left(entry.name) for entry in place.iterdir()):
                 raise refusal("run", "a directory that is empty or new", str(place))
             spec.make_world()  # refuses parameters that it cannot be made with
             text = spec.to_toml().encode()
