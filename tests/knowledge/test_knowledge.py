@@ -199,10 +199,13 @@ UNKNOWN_ROWS = np.zeros((4, 2))
         ({"available": [[1, 1], [1, 1]]}, "available: expected a boolean, or a mask"),
         ({"available": [True, False]}, r"available: expected shape \(2, 2\)"),
         ({"free": 3}, "free: expected a boolean, or a mask"),
-        ({"support": np.ones((2, 2, 2))}, "support: expected booleans of shape"),
+        ({"support": np.ones((2, 2, 2))}, r"support: expected booleans \(P > 0"),
         ({"support": np.zeros((2, 2, 2), bool)}, "support: expected at least one"),
-        ({"support": sp.csr_array((3, 2))}, r"support: expected shape \(4, 2\)"),
-        ({"known_rows": np.ones((3, 2))}, r"known_rows: expected shape \(4, 2\)"),
+        (
+            {"support": sp.csr_array((3, 2))},
+            r"support: expected shape \(2, 2, 2\) or \(4, 2\)",
+        ),
+        ({"known_rows": np.ones((3, 2))}, r"known_rows: expected shape \(2, 2, 2\)"),
         ({"known_rows": np.ones((4, 2))}, "known_rows: expected rows that are empty"),
         (
             {"known_rows": [[1.5, -0.5], [0, 0], [0, 0], [0, 0]]},
@@ -243,6 +246,38 @@ UNKNOWN_ROWS = np.zeros((4, 2))
 def test_refusals_name_the_argument(changed, message):
     with pytest.raises(InvalidInputError, match=message):
         single(**changed)
+
+
+@pytest.mark.parametrize("argument", ["support", "known_rows"])
+@pytest.mark.parametrize(
+    "shape", [(24,), (2, 3, 4), (3, 3, 2), (3, 6), (2, 6, 3), (6, 3, 1)], ids=str
+)
+def test_rows_of_the_right_size_in_another_shape_are_refused(argument, shape):
+    # a size that fits says nothing of the order
+    table = np.ones(shape, dtype=bool if argument == "support" else float)
+    message = rf"{argument}: expected shape \(3, 2, 3\) or \(6, 3\), found shape"
+    with pytest.raises(InvalidInputError, match=message):
+        single(n_states=3, **{argument: table})
+
+
+@pytest.mark.parametrize("argument", ["support", "known_rows"])
+def test_rows_are_read_alike_in_every_shape(argument):
+    P = np.zeros((3, 2, 3))
+    P[:, 0, 0] = P[[0, 1, 2], 1, [1, 2, 2]] = 1.0
+    table = P > 0 if argument == "support" else P
+    by_action = table.transpose(1, 0, 2)
+    with pytest.raises(InvalidInputError, match=r"transpose\(1, 0, 2\)"):
+        single(n_states=3, **{argument: by_action})
+    with pytest.raises(InvalidInputError, match=r"2 sparse matrices \(3, 3\)"):
+        single(n_states=3, **{argument: [sp.csr_array(by_action[0])]})
+    for given in (
+        table,
+        table.reshape(6, 3),
+        sp.csr_array(table.reshape(6, 3)),
+        [sp.coo_array(part) for part in by_action],
+    ):
+        knowledge = single(n_states=3, **{argument: given})
+        assert knowledge.successor.tolist() == [0, 1, 0, 2, 0, 2]
 
 
 def test_models_of_another_plant_are_refused():

@@ -79,12 +79,14 @@ class Knowledge:
     available
         Mask ``(S, A)`` of the actions that exist in each state; all by default.
     support
-        Which successors are possible: a boolean ``(S, A, S)`` or a sparse
-        ``(S * A, S)`` matrix whose stored entries are the possible ones.  By default
-        those of ``models``, or every state.  Pairs with a known row need none.
+        Which successors are possible: booleans ``(S, A, S)``, or a sparse
+        ``(S * A, S)`` matrix, row ``s * A + a``, whose stored entries are the possible
+        ones, or a list of ``A`` sparse ``(S, S)``.  By default those of ``models``, or
+        every state.  Pairs with a known row need none.  No shape tells states from
+        actions where there are as many: then see to the order yourself.
     known_rows
-        Sparse or dense ``(S * A, S)``: the rows that sum to 1 are known exactly, rows
-        without entries are not known.
+        Probabilities in one of these shapes: the rows that sum to 1 are known exactly,
+        rows without entries are not known.
     models
         An uncertainty set over the pairs that surely holds the true kernel.
     rewards, costs

@@ -30,13 +30,10 @@ def read_known_rows(value: Any, pairs: Pairs) -> sp.csr_array | None:
     """Return known rows over the available pairs, ``(pairs, S)``; others are empty."""
     if value is None:
         return None
-    full = (pairs.n_states * pairs.n_actions, pairs.n_states)
-    if not sp.issparse(value):
-        dense = read_numbers("known_rows", value)
-        value = dense.reshape(full) if dense.size == full[0] * full[1] else dense
-    if value.ndim != 2 or value.shape != full:
-        raise refusal("known_rows", f"shape {full}", f"shape {value.shape}")
-    rows = sp.csr_array(sp.csr_array(value)[flat_pairs(pairs)]).astype(np.float64)
+    table = _flat("known_rows", value, pairs)
+    if not sp.issparse(table):
+        table = read_numbers("known_rows", table)
+    rows = sp.csr_array(sp.csr_array(table)[flat_pairs(pairs)]).astype(np.float64)
     rows.sum_duplicates()
     rows.eliminate_zeros()
     bad = ~(np.isfinite(rows.data) & (rows.data > 0.0))
@@ -65,6 +62,33 @@ def read_known_rows(value: Any, pairs: Pairs) -> sp.csr_array | None:
     close = np.abs(sums - 1.0) <= 4.0 * np.finfo(np.float64).eps * (lengths + 1)
     rows.data /= np.repeat(np.where(close, 1.0, sums), lengths)
     return rows
+
+
+def _flat(argument: str, value: Any, pairs: Pairs) -> Any:
+    """Return a table of rows as ``(S · A, S)``; refuse every other shape.
+
+    A size that fits is not enough: an array of another order would be read as nonsense.
+    """
+    n, actions = pairs.n_states, pairs.n_actions
+    full, cube = (n * actions, n), (n, actions, n)
+    if isinstance(value, list | tuple) and any(sp.issparse(part) for part in value):
+        shapes = [np.shape(part) for part in value]
+        if shapes != [(n, n)] * actions or not all(map(sp.issparse, value)):
+            raise refusal(
+                argument, f"{actions} sparse matrices {(n, n)}", f"shapes {shapes}"
+            )
+        stacked = sp.csr_array(sp.vstack(value, format="csr"))
+        return stacked[np.arange(full[0]).reshape(actions, n).T.ravel()]
+    sparse = sp.issparse(value)
+    table = value if sparse else read_array(argument, f"shape {cube}", value)
+    if table.shape == full:
+        return table
+    if table.shape == cube and not sparse:
+        return table.reshape(full)
+    found = f"shape {table.shape}"
+    if table.shape == (actions, n, n):
+        found += ": one matrix an action; transpose(1, 0, 2) puts the states first"
+    raise refusal(argument, f"shape {cube} or {full}", found)
 
 
 def read_models(models: UncertaintySet, pairs: Pairs) -> UncertaintySet:
@@ -135,22 +159,14 @@ def _all_possible(pairs: Pairs) -> sp.csr_array:
 
 def _read_mask(support: Any, pairs: Pairs) -> sp.csr_array:
     """Return ones where a successor is possible, ``(pairs, S)``."""
-    full = (pairs.n_states * pairs.n_actions, pairs.n_states)
-    if sp.issparse(support):
-        mask = sp.csr_array(cast(Any, support)).astype(np.float64)
+    table = _flat("support", support, pairs)
+    if sp.issparse(table):
+        mask = sp.csr_array(cast(Any, table)).astype(np.float64)
         mask.data = np.ones(mask.nnz)  # a stored zero is a possible successor
+    elif table.dtype != np.bool_:
+        raise refusal("support", "booleans (P > 0, say)", f"dtype {table.dtype}")
     else:
-        given = read_array("support", "a boolean array (S, A, S)", support)
-        if given.dtype != np.bool_ or given.size != full[0] * full[1]:
-            raise refusal(
-                "support",
-                f"booleans of shape ({pairs.n_states}, {pairs.n_actions}, "
-                f"{pairs.n_states})",
-                f"dtype {given.dtype}, shape {given.shape}",
-            )
-        mask = sp.csr_array(given.reshape(full).astype(np.float64))
-    if mask.shape != full:
-        raise refusal("support", f"shape {full}", f"shape {mask.shape}")
+        mask = sp.csr_array(table.astype(np.float64))
     chosen = sp.csr_array(mask[flat_pairs(pairs)])
     chosen.sum_duplicates()
     return chosen
