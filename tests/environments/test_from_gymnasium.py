@@ -220,22 +220,56 @@ def test_an_end_absorbs():
     assert world.env.reset(seed=0)[0] == 0
 
 
-def test_time_limits_are_taken_off():
-    world = walk(gymnasium.wrappers.TimeLimit(Walk(), 3))
-    world.env.reset(seed=0)
-    for _ in range(10):
-        world.env.step(0)
+class Doubled(gymnasium.RewardWrapper):
+    """Somebody's own wrapper."""
+
+    def reward(self, reward):
+        return 2.0 * reward
 
 
-def test_a_time_limit_within_is_refused_when_it_cuts():
-    inside = gymnasium.wrappers.RecordEpisodeStatistics(
-        gymnasium.wrappers.TimeLimit(Walk(), 3)
-    )
-    world = walk(inside)
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda env: env,
+        gymnasium.wrappers.RecordEpisodeStatistics,
+        lambda env: gymnasium.wrappers.TimeLimit(Doubled(env), 5),
+        lambda env: Doubled(gymnasium.wrappers.OrderEnforcing(env)),
+    ],
+)
+@pytest.mark.parametrize("on_done", ["reset", "absorb"])
+def test_time_limits_are_taken_off_wherever_they_stand(around, on_done):
+    limited = around(gymnasium.wrappers.TimeLimit(Walk(), 3))
+    world = walk(limited, on_done=on_done, reward_range=(-2.0, 4.0))
+    for env in (world.env, world.make_env()):
+        env.reset(seed=0)
+        ended = [env.step(t == 9)[4]["ended"] for t in range(12)]
+        assert not any(ended)
+
+
+def test_cells_go_on_beyond_a_time_limit():
+    made = gymnasium.make("MountainCar-v0", max_episode_steps=7)
+    cells = ep.environments.Discretizer(made, bins=4)
+    car = walk(cells, cost=lambda s, a, t, info: 0.0, reward_range=(-1, 0))
+    assert cells.env is car.env.inner.env
+    car.env.reset(seed=0)
+    for _ in range(20):
+        car.env.step(1)
+    assert not car.env.inner.unwrapped.state[0] > 0.5
+
+
+class Cut(Walk):
+    """Cuts its episodes itself."""
+
+    def step(self, action):
+        *said, _, info = super().step(action)
+        return (*said, True, info)
+
+
+def test_a_time_limit_of_the_environments_own_is_refused_when_it_cuts():
+    world = walk(Cut())
     world.env.reset(seed=0)
-    world.env.step(0)
-    world.env.step(0)
-    with pytest.raises(AssumptionError, match=r"^truncated: .* cuts at step 2"):
+    message = r"^truncated: .* cuts at step 0; .* give env\.unwrapped, or turn it off"
+    with pytest.raises(AssumptionError, match=message):
         world.env.step(0)
 
 
@@ -268,6 +302,78 @@ def test_the_table_says_what_the_environment_does(on_done):
     pair = cmdp.pair(state, action)
     assert abs(sums[1, 0] / draws - cmdp.reward[pair]) < 8 * 0.5 / np.sqrt(draws)
     assert abs(sums[2, 0] / draws - cmdp.cost[0, pair]) < 8 * 0.5 / np.sqrt(draws)
+
+
+class Turned(gymnasium.ActionWrapper):
+    def action(self, action):
+        return (action + 2) % 4
+
+
+class Mirrored(gymnasium.ObservationWrapper):
+    def observation(self, observation):
+        return 15 - observation
+
+
+class Limit(gymnasium.wrappers.TimeLimit):
+    """More than a time limit, for all anybody knows."""
+
+
+def frozen_lake(**keywords):
+    return gymnasium.make("FrozenLake-v1", **keywords)
+
+
+@pytest.mark.parametrize(
+    ("around", "name"),
+    [
+        (Turned, "Turned"),
+        (Mirrored, "Mirrored"),
+        (lambda env: gymnasium.wrappers.TransformReward(env, abs), "TransformReward"),
+        (lambda env: gymnasium.wrappers.TimeLimit(Turned(env), 9), "Turned"),
+        (lambda env: Limit(env, 5), "Limit"),
+    ],
+)
+def test_a_table_within_a_wrapper_that_may_change_it_is_not_believed(around, name):
+    env = around(frozen_lake())
+    keywords = {"cost": in_a_hole, "discount": 0.95, "budget": 2.0}
+    with pytest.raises(InvalidInputError, match=f"reward_range: .* what {name} makes"):
+        from_gymnasium(env, **keywords)
+    world = from_gymnasium(env, **keywords, reward_range=(0, 1))
+    assert world.cmdp is None
+    assert f"its table may not be what {name} makes of it" in repr(world)
+    assert world.knowledge.start[15 if name == "Mirrored" else 0] == 1.0
+
+
+def test_a_table_within_wrappers_that_change_nothing_is_believed():
+    env = gymnasium.wrappers.RecordEpisodeStatistics(frozen_lake())
+    world = from_gymnasium(env, cost=in_a_hole, discount=0.95, budget=2.0)
+    np.testing.assert_array_equal(
+        world.cmdp.transition_matrix.toarray(), lake().cmdp.transition_matrix.toarray()
+    )
+    assert env.episode_count == 0  # nothing was lived on the way
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ((0.5, 1, 0.0, False), None),
+        ((1.0, 1, 0.0, True), "action 1 in state 0 led to state 1 and earned 0"),
+        ((1.0, 2, 0.0, False), "action 1 in state 0 led to state 1 and earned 0"),
+        ((1.0, 1, 1.0, False), "action 1 in state 0 led to state 1 and earned 0"),
+    ],
+)
+def test_a_table_that_is_not_what_the_environment_does_is_not_believed(line, reason):
+    env = Walk()
+    stay = [[(1.0, s, r, s == 2)] for s, r in enumerate(env.rewards)]
+    env.P = [
+        [stay[0], [line, (1.0 - line[0], 0, 0.0, False)]],
+        [stay[1], stay[2]],
+        [stay[2], stay[2]],
+    ]
+    world = walk(env, cost=lambda s, a, t, info: 0.0)
+    assert (world.cmdp is None) == (reason is not None)
+    if reason is not None:
+        words = f"none, as its table does not hold what it does: {reason}"
+        assert world.model_source == words
 
 
 def test_rewards_below_0_are_shifted_and_shifted_back():

@@ -9,9 +9,9 @@ part of the dynamics:
 - ``on_done="absorb"``: it leads to one more state, the end, in which nothing is earned
   (a reward of 0 before the shift), nothing is paid, and nothing changes.
 
-A time limit is not an end: it says nothing about the state.  ``TimeLimit`` is taken off
-where it is the outermost wrapper; an environment that still cuts episodes is refused at
-the step at which it does.
+A time limit is not an end: it says nothing about the state.  Every ``TimeLimit`` is
+taken off (:mod:`escapade.environments.wrapping`); an environment that still cuts
+episodes is refused at the step at which it does.
 """
 
 from __future__ import annotations
@@ -32,16 +32,9 @@ from escapade.errors import AssumptionError, refusal
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.cmdp import CMDP
 
-__all__ = ["Brought", "BroughtEnv", "OnDone", "without_time_limit"]
+__all__ = ["Brought", "BroughtEnv", "OnDone"]
 
 OnDone = Literal["reset", "absorb"]
-
-
-def without_time_limit(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
-    """Return an environment less the time limits that are its outermost wrappers."""
-    while isinstance(env, gymnasium.wrappers.TimeLimit):
-        env = env.env
-    return env
 
 
 class BroughtEnv(gymnasium.Env[int, int]):
@@ -135,8 +128,9 @@ class BroughtEnv(gymnasium.Env[int, int]):
         if cut and not done:
             raise AssumptionError(
                 f"truncated: expected an environment without a time limit, found one "
-                f"that cuts at step {self.steps}; a time limit is no end, so take it "
-                f"off (it may be an argument of the environment's own)"
+                f"that cuts at step {self.steps}; a time limit is no end, and this one "
+                f"is no TimeLimit of Gymnasium's, which would be taken off: give "
+                f"env.unwrapped, or turn it off where the environment is made"
             )
         if done and self.on_done == "absorb":
             after = self.n_states - 1

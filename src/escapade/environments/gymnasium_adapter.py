@@ -12,12 +12,12 @@ from escapade.environments.brought import (
     Brought,
     BroughtEnv,
     OnDone,
-    without_time_limit,
 )
 from escapade.environments.costs_of import Costs, CostSource
 from escapade.environments.flattening import Flattening
 from escapade.environments.rewards_of import RewardMap
-from escapade.environments.tables_of import Outcomes, read_outcomes, to_model
+from escapade.environments.tables_of import Outcomes, own_table, to_model
+from escapade.environments.wrapping import altering, without_time_limits
 from escapade.errors import refusal
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.cmdp import CMDP
@@ -55,13 +55,15 @@ def from_gymnasium(
         several channels.  There is no default, and a step without a cost is an error.
     on_done
         ``"reset"``: the end of an episode leads to the next start.  ``"absorb"``: it
-        leads to an end state for good.  Time limits are not ends.
+        leads to an end state for good.  Time limits are not ends:
+        every ``TimeLimit`` is taken off ``env``.
     discount, budget
         Of the problem that an agent is to solve.
     cost_max
         Bound on every sample of a cost.
     reward_range
-        Bounds on the rewards; read off the table where there is one.
+        Bounds on the rewards; read off the table where there is one.  A table counts
+        only where no wrapper around the environment may change what it says.
     start
         A state or a distribution in which life begins; by default the environment's
         ``initial_state_distrib``, or the frequencies over 200 resets.
@@ -98,11 +100,11 @@ def from_gymnasium(
     made = gymnasium.make(env) if isinstance(env, str) else env
     if not isinstance(made, gymnasium.Env):
         raise refusal("env", "a Gymnasium environment, or an id", type(env).__name__)
-    inner = without_time_limit(made)
+    inner = without_time_limits(made)
     observations = Flattening(inner.observation_space, argument="observation")
     actions = Flattening(inner.action_space, argument="action")
-    outcomes = _table(inner, observations, actions)
-    rewards = _rewards(reward_range, outcomes)
+    outcomes, without = own_table(inner, observations, actions)
+    rewards = _rewards(reward_range, outcomes, without)
     brought = BroughtEnv(
         inner,
         costs=costs,
@@ -114,6 +116,7 @@ def from_gymnasium(
     begins = _start(start, inner, observations)
     cmdp, source = _model(
         outcomes,
+        without,
         costs=costs,
         rewards=rewards,
         start=begins,
@@ -147,37 +150,15 @@ def _name(env: gymnasium.Env[Any, Any]) -> str:
     return type(env.unwrapped).__name__ if spec is None else spec.id
 
 
-def _table(
-    env: gymnasium.Env[Any, Any], observations: Flattening, actions: Flattening
-) -> Outcomes | None:
-    """Return the environment's own table, if it has one over these very numbers."""
-    table = getattr(env.unwrapped, "P", None)
-    plain = all(
-        isinstance(space, gymnasium.spaces.Discrete) and int(space.start) == 0
-        for space in (observations.space, actions.space)
-    )
-    same = (
-        env.observation_space == env.unwrapped.observation_space
-        and env.action_space == env.unwrapped.action_space
-    )
-    if table is None or not plain or not same:
-        return None
-    return read_outcomes(table, n_states=observations.n, n_actions=actions.n)
-
-
 def _rewards(
-    reward_range: tuple[float, float] | None, outcomes: Outcomes | None
+    reward_range: tuple[float, float] | None, outcomes: Outcomes | None, without: str
 ) -> RewardMap:
     if reward_range is not None:
         if len(reward_range) != 2:
             raise refusal("reward_range", "a lower and an upper bound", reward_range)
         return RewardMap.between(*reward_range, argument="reward_range")
     if outcomes is None:
-        raise refusal(
-            "reward_range",
-            "bounds on the rewards, as the environment has no table of them",
-            "none",
-        )
+        raise refusal("reward_range", f"bounds on the rewards, as {without}", "none")
     rewards = [
         reward for actions in outcomes for lines in actions for _, _, reward, _ in lines
     ]
@@ -192,8 +173,8 @@ def _start(
 
     if start is not None:
         return read_start(start, observations.n)
-    told = getattr(env.unwrapped, "initial_state_distrib", None)
-    if told is not None and np.shape(told) == (observations.n,):
+    told: Any = getattr(env.unwrapped, "initial_state_distrib", None)
+    if altering(env) is None and np.shape(told) == (observations.n,):
         return read_start(told, observations.n)
     seen = np.zeros(observations.n)
     for seed in range(_STARTS):
@@ -203,11 +184,11 @@ def _start(
 
 
 def _model(
-    outcomes: Outcomes | None, *, costs: Costs, **how: Any
+    outcomes: Outcomes | None, without: str, *, costs: Costs, **how: Any
 ) -> tuple[CMDP | None, str]:
     """Return the model, and where it came from or why there is none."""
     if outcomes is None:
-        return None, "none, as the environment has no table"
+        return None, f"none, as {without}"
     if not costs.are_functions:
         return None, "none, as its table has no costs and they are no function"
     try:
