@@ -2,63 +2,27 @@
 
 from __future__ import annotations
 
-import pytest
+from functools import partial
 
-from escapade.report import write_page
+import pytest
+from tests.report.conftest import HOSTILE
+
+from escapade.report import write_comparison_page, write_page
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 DARKEST, LIGHTEST = 80, 200
+WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
 
 
 @pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        found = play.chromium.launch(
-            executable_path="/usr/bin/chromium", args=ARGUMENTS
-        )
-        yield found
-        found.close()
+def address(run, tmp_path_factory):
+    return write_page(run, tmp_path_factory.mktemp("page") / "report.html").as_uri()
 
 
 @pytest.fixture
-def open_page(browser, run, tmp_path):
-    address = write_page(run, tmp_path / "report.html").as_uri()
-    contexts, wrong = [], []
-
-    def meet(route):
-        if route.request.url == address:
-            route.continue_()
-        elif not route.request.url.startswith(("data:", "blob:")):
-            wrong.append(route.request.url)
-            route.abort()
-
-    def opened(*, width=1100, scheme="light"):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme
-        )
-        contexts.append(context)
-        context.route("**/*", meet)
-        page = context.new_page()
-        page.on("console", lambda said: wrong.append(f"{said.type}: {said.text}"))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.goto(address)
-        page.wait_for_selector(".figure .main-svg")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert wrong == []
+def open_page(visit, address):
+    return partial(visit, address)
 
 
 def test_the_slider_moves_the_replay_by_keys_and_the_buttons_too(open_page, run):
@@ -109,15 +73,45 @@ def test_steps_can_be_shown_by_their_logarithm(open_page):
 
 def test_it_fits_a_narrow_screen(open_page):
     page = open_page(width=380)
-    widths = "[document.documentElement.scrollWidth, window.innerWidth]"
-    assert page.evaluate(widths) == [380, 380]
+    assert page.evaluate(WIDTHS) == [380, 380]
 
 
+@pytest.fixture(scope="module")
+def side_by_side(compared, tmp_path_factory):
+    place = tmp_path_factory.mktemp("page") / "comparison.html"
+    return write_comparison_page(compared, place).as_uri()
+
+
+def test_agents_side_by_side_fit_a_narrow_screen_and_keep_their_names(
+    visit, side_by_side
+):
+    page = visit(side_by_side, width=380)
+    assert page.evaluate(WIDTHS) == [380, 380]
+    names = page.locator("table.grid tbody th").all_inner_texts()
+    assert names == ["e4", HOSTILE, "careful", "oracle"]
+    legend = page.locator("#tradeoff .legendtext").all_text_contents()
+    assert legend == [
+        "e4",
+        HOSTILE,
+        "oracle",
+        "budget",
+    ]  # as text, not as what it would be in HTML
+    assert page.locator("#tradeoff a, img").count() == 0
+
+
+def test_steps_of_a_comparison_can_be_shown_by_their_logarithm(visit, side_by_side):
+    page = visit(side_by_side)
+    page.locator("button.scale").first.press("Enter")
+    axis = "document.getElementById('rewards').layout.xaxis.type"
+    assert page.evaluate(axis) == "log"
+
+
+@pytest.mark.parametrize("which", ["address", "side_by_side"])
 @pytest.mark.parametrize(
     ("scheme", "dark"), [("light", False), ("dark", True)], ids=["light", "dark"]
 )
-def test_it_is_as_dark_as_asked_for(open_page, scheme, dark):
-    page = open_page(scheme=scheme)
+def test_it_is_as_dark_as_asked_for(visit, request, which, scheme, dark):
+    page = visit(request.getfixturevalue(which), scheme=scheme)
     grounds = page.evaluate(
         "[getComputedStyle(document.body).backgroundColor,"
         " getComputedStyle(document.querySelector('.main-svg')).backgroundColor]"

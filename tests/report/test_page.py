@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from tests.report.conftest import lived
+from tests.report.conftest import HOSTILE, lived
 
 import escapade as ep
 from escapade.environments import World
@@ -23,7 +23,6 @@ from escapade.report.encoding import number, script_json
 from escapade.report.material import gather
 from escapade.report.verdict import judge
 
-HOSTILE = "</script><img src=x onerror=alert(1)>&\"'"
 MOST_BYTES = 6_000_000
 
 

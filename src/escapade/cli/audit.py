@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
-_A_LINE_EVERY = 2.0
 _OWN = "e4"
 
 
@@ -74,7 +71,7 @@ def audit(
     Ends with 1 if the promise was broken beyond doubt, if an assumption broke, or if
     the budget cannot be promised at all.
     """
-    from escapade.cli.screen import Progress
+    from escapade.cli.screen import Ticker
     from escapade.experiment import RunSpec
     from escapade.simulation.audit import audit as hold_to_account
 
@@ -93,25 +90,17 @@ def audit(
         raise refusal("--setting", f"none for {agent}, which has its own", setting[0])
     else:
         make_agent = partial(_make_baseline, agent)
-    progress, said = Progress(lifetimes, unit="life"), time.monotonic()
-
-    def tell(done: int) -> None:
-        nonlocal said
-        words = progress.at(done)
-        if not json and time.monotonic() - said >= _A_LINE_EVERY:
-            said = time.monotonic()
-            sys.stderr.write(f"{words}\n")
-
     try:
-        found = hold_to_account(
-            make_agent,
-            what.make_world(),
-            lifetimes,
-            steps,
-            seed=seed,
-            jobs=jobs,
-            on_life=tell,
-        )
+        with Ticker(lifetimes, unit="life", quiet=json) as tell:
+            found = hold_to_account(
+                make_agent,
+                what.make_world(),
+                lifetimes,
+                steps,
+                seed=seed,
+                jobs=jobs,
+                on_life=tell,
+            )
     except AssumptionError as error:
         complain(str(error))
         if json:

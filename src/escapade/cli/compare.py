@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from escapade.cli.options import Json
 from escapade.cli.output import amount, print_json, say, show_table
+from escapade.cli.run import pairs, worlds
+from escapade.errors import refusal
 
 if TYPE_CHECKING:
-    from escapade.experiment.comparison import Contestant
+    from escapade.experiment.comparison import Comparison, Contestant
 
 __all__ = ["compare"]
 
@@ -28,23 +31,56 @@ _COLUMNS = (
 
 
 def compare(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="The name of a world.")],
+    env: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV",
+            help="Name of a world; `escapade envs` lists them.",
+            autocompletion=worlds,
+        ),
+    ],
     steps: Annotated[int, typer.Option(help="Steps in a life.")] = 10_000,
     lifetimes: Annotated[int, typer.Option(help="Lives of each agent.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of everything.")] = 0,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", "-p", metavar="KEY=VALUE", help="A parameter of the world."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Keep it there, with a page that shows it.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Let E⁴ in both modes, every baseline and the oracle live in one world.
 
     All are told the same and live as long, but the oracle, which knows the truth.
     """
-    from escapade import environments
+    from escapade.cli.screen import Ticker
+    from escapade.experiment import RunSpec
     from escapade.experiment.comparison import compare as compare_agents
 
-    world = environments.make(env)
-    found = compare_agents(world, steps=steps, lifetimes=lifetimes, seed=seed)
+    what = RunSpec(
+        world=env, steps=steps, seed=seed, parameters=pairs("--set", parameter or [])
+    )
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise refusal("--out", "a directory that is empty or new", str(out))
+    world = what.make_world()
+    with Ticker(1, unit="life", quiet=json) as tell:
+        found = compare_agents(
+            world, steps=steps, lifetimes=lifetimes, seed=seed, on_life=tell
+        )
+    page = None if out is None else _keep(found, out)
     if json:
-        print_json(found.describe())
+        kept = {} if page is None else {"directory": str(out), "report": str(page)}
+        print_json({**kept, **found.describe()})
         return 0
     say(
         f"{world.name}: {_lives(lifetimes)} of {steps} steps, budget "
@@ -62,7 +98,17 @@ def compare(
         "worst cost: the largest mean cost-to-go at any step; steps over: how often "
         "that mean, lives over: how often a single life, was above the budget."
     )
+    if page is not None:
+        say(f"the report: {page}")
     return 0
+
+
+def _keep(found: Comparison, directory: Path) -> Path:
+    """Write a comparison, and the page that shows it."""
+    from escapade.report import write_comparison_page
+
+    found.save(directory)
+    return write_comparison_page(found, directory / "report.html")
 
 
 def _lives(count: int) -> str:

@@ -1,41 +1,115 @@
-"""``escapade export DIR``: a run's tables for other tools."""
+"""``escapade export DIR``: tables for other tools, figures for papers."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from escapade.cli.kept import kept_in
 from escapade.cli.options import Json
 from escapade.cli.output import plural, print_json, say
+from escapade.errors import refusal
+
+if TYPE_CHECKING:
+    from escapade.experiment import Comparison, Run
 
 __all__ = ["export"]
+
+_ALL = "all"
 
 
 def export(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The directory of a run.")
+        Path, typer.Argument(metavar="DIR", help="Of a run or a comparison.")
     ],
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Ends in .csv or .parquet (by duckdb)."
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="Ends in .csv or .parquet (by duckdb) for a table, in .svg or .pdf "
+            "for a figure; a directory for several figures.",
         ),
     ],
     table: Annotated[
-        str, typer.Option(help="`steps`, one row a decision, or `events`.")
-    ] = "steps",
+        str | None,
+        typer.Option(
+            help="Of a run `steps`, one row a decision, or `events`; of a comparison "
+            "`agents` or `curves`.  [default: the first]"
+        ),
+    ] = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="`promise`, `known`, `earned`, `value` or `predicted` of a run, "
+            "`tradeoff`, `rewards` or `costs` of a comparison, or `all`.",
+        ),
+    ] = None,
+    width: Annotated[
+        float | None,
+        typer.Option(help="Of a figure, in inches.  [default: 5.5]"),
+    ] = None,
+    linear: Annotated[
+        bool,
+        typer.Option("--linear", help="Steps by their number, not their logarithm."),
+    ] = False,
     json: Json = False,
 ) -> int:
-    """Write a run's steps or events as CSV or Parquet."""
-    from escapade.experiment import find_run
+    """Write a table as CSV or Parquet, or figures for a paper as SVG and PDF.
+
+    Figures are drawn by Matplotlib, which the extra `figures` brings.
+    """
+    drawn = figure is not None or out.suffix in (".svg", ".pdf")
+    if not drawn:
+        if out.suffix not in (".csv", ".parquet"):
+            raise refusal(
+                "--out",
+                "a name that ends in .csv or .parquet, or for a figure .svg or .pdf",
+                str(out),
+            )
+        for option, given in (("--width", width is not None), ("--linear", linear)):
+            if given:
+                raise refusal(option, "none for a table, or --figure", str(out))
+    elif table is not None:
+        raise refusal("--table", "none for a figure", repr(table))
+    found = kept_in(directory)
+    told = (
+        _figures(found, out, figure, 5.5 if width is None else width, linear)
+        if drawn
+        else _table(found, out, table)
+    )
+    if json:
+        print_json(told)
+    elif drawn:
+        for file in told["files"]:
+            say(file)
+    else:
+        say(f"{out}: {plural(told['rows'], 'row')} of {told['table']}")
+    return 0
+
+
+def _table(found: Run | Comparison, out: Path, table: str | None) -> dict[str, Any]:
+    from escapade.experiment import Comparison
     from escapade.experiment.export import export as write
 
-    kind: Any = table
-    count = write(find_run(directory), out, table=kind)
-    if json:
-        print_json({"file": str(out), "table": table, "rows": count})
-    else:
-        say(f"{out}: {plural(count, 'row')} of {table}")
-    return 0
+    kind: Any = table or ("agents" if isinstance(found, Comparison) else "steps")
+    return {"file": str(out), "table": kind, "rows": write(found, out, table=kind)}
+
+
+def _figures(
+    found: Run | Comparison, out: Path, figure: str | None, width: float, linear: bool
+) -> dict[str, Any]:
+    from escapade.report import write_figures
+
+    files = write_figures(
+        found,
+        out,
+        None if figure in (None, _ALL) else [str(figure)],
+        width=width,
+        logarithmic=False if linear else None,
+    )
+    return {"files": [str(file) for file in files]}

@@ -1,4 +1,4 @@
-"""``escapade report DIR``: the page that shows a run."""
+"""``escapade report DIR``: the page that shows a run or a comparison."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from escapade.cli.kept import kept_in
 from escapade.cli.options import Json
 from escapade.cli.output import print_json, say
 
@@ -15,7 +16,7 @@ __all__ = ["report"]
 
 def report(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The directory of a run.")
+        Path, typer.Argument(metavar="DIR", help="Of a run or a comparison.")
     ],
     out: Annotated[
         Path | None,
@@ -30,12 +31,17 @@ def report(
 ) -> int:
     """Write one page that shows a run: a verdict, figures, a replay, the conditions.
 
-    The page is one file that loads nothing from anywhere.
+    Of a comparison it shows who earned how much, and who kept within the budget.  The
+    page is one file that loads nothing from anywhere.
     """
-    from escapade.experiment import find_run
-    from escapade.report import write_page
+    from escapade.experiment import Comparison
+    from escapade.report import write_comparison_page, write_page
 
-    page = write_page(find_run(directory), out)
+    found = kept_in(directory)
+    if isinstance(found, Comparison):
+        page = write_comparison_page(found, out or directory / "report.html")
+    else:
+        page = write_page(found, out)
     size = page.stat().st_size
     if json:
         print_json({"directory": str(directory), "file": str(page), "bytes": size})

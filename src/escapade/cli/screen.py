@@ -6,6 +6,7 @@ Both go to standard error, so that standard output holds nothing but the answer.
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 import time
 from collections import deque
@@ -27,11 +28,15 @@ if TYPE_CHECKING:
 
     from escapade.experiment.store import Run
 
-__all__ = ["Progress", "Screen", "duration"]
+__all__ = ["Progress", "Screen", "Ticker", "duration"]
 
 _A_LINE_EVERY = 2.0
 _AT_ONCE = 200_000
 """Steps that are read at once from the journal of a run that is taken up again."""
+
+_REPLACED_EVERY = 0.2
+_FROM_THE_START = "\r\x1b[K"
+"""Sends the cursor to the start of the line, and wipes it."""
 
 _RATE_OVER = 3.0
 """Seconds over which a rate is taken, at least."""
@@ -81,8 +86,62 @@ class Progress:
         words = f"{self._unit} {done:,} of {self.steps:,} ({done / self.steps:.0%})"
         if self.rate > 0.0:
             left = (self.steps - done) / self.rate
-            words += f", {self.rate:,.0f}/s, {duration(left)} left"
+            words += f", {self._speed()}, {duration(left)} left"
         return words
+
+    def _speed(self) -> str:
+        if self.rate >= 10.0:
+            return f"{self.rate:,.0f}/s"
+        if self.rate >= 1.0:
+            return f"{self.rate:.2g}/s"
+        return f"{duration(1.0 / self.rate)} a {self._unit}"
+
+
+class Ticker:
+    """Says on standard error how far long work is, as a line every few seconds.
+
+    On a terminal the line stays in its place, and is gone once the work is done.
+
+    Parameters
+    ----------
+    total
+        How much there is to do.
+    unit
+        What one of it is called.
+    quiet
+        Whether to say nothing.
+    """
+
+    def __init__(self, total: int, *, unit: str = "step", quiet: bool = False) -> None:
+        self._progress = Progress(total, unit=unit)
+        self._quiet = quiet
+        self._in_place = sys.stderr.isatty()
+        self._said = time.monotonic()
+
+    def __enter__(self) -> Ticker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._in_place and not self._quiet:
+            sys.stderr.write(_FROM_THE_START)
+            sys.stderr.flush()
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """Say it, if it is time to."""
+        if total is not None:
+            self._progress.steps = total
+        words = self._progress.at(done)
+        now = time.monotonic()
+        every = _REPLACED_EVERY if self._in_place else _A_LINE_EVERY
+        if self._quiet or now - self._said < every:
+            return
+        self._said = now
+        if self._in_place:
+            width = shutil.get_terminal_size().columns
+            sys.stderr.write(_FROM_THE_START + words[: width - 1])
+        else:
+            sys.stderr.write(words + "\n")
+        sys.stderr.flush()
 
 
 class _Paid:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +11,6 @@ from escapade.cli.options import Json
 from escapade.cli.output import print_json, say, show_table
 
 __all__ = ["verify"]
-
-_A_LINE_EVERY = 5.0
 
 
 def verify(
@@ -28,23 +24,13 @@ def verify(
     Ends with 1 if anything is not as it was written, or does not follow from what the
     journal holds.
     """
-    from escapade.cli.screen import Progress
+    from escapade.cli.screen import Ticker
     from escapade.experiment import find_run
     from escapade.experiment.verification import verify as derive
 
     found = find_run(directory)
-    said = time.monotonic()
-    progress = Progress(1)
-
-    def tell(done: int, steps: int) -> None:
-        nonlocal said
-        progress.steps = steps
-        words = progress.at(done)
-        if not json and time.monotonic() - said >= _A_LINE_EVERY:
-            said = time.monotonic()
-            sys.stderr.write(f"{words}\n")
-
-    outcome = derive(found, on_progress=tell)
+    with Ticker(1, quiet=json) as tell:
+        outcome = derive(found, on_progress=tell)
     if json:
         print_json(
             {

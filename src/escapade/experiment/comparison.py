@@ -28,6 +28,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ from escapade.baselines import names as baseline_names
 from escapade.baselines.oracle_lp import OracleLP
 from escapade.environments.world import World
 from escapade.errors import AssumptionError, refusal
+from escapade.experiment.versions import versions
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.arguments import MOST_INDEX, read_count
 from escapade.simulation.simulate import simulate
@@ -112,20 +115,30 @@ class Comparison:
     ----------
     world
         Its name.
+    description
+        What happens there.
     steps, lifetimes, seed
         As asked for.
+    judged
+        Steps, from the first, whose cost-to-go is judged; what later ones come to cost
+        is not seen.
     budget
         ``(K,)``.
     contestants
         E⁴ first, the oracle last.
+    versions
+        What it was made with.
     """
 
     world: str
+    description: str
     steps: int
     lifetimes: int
     seed: int
+    judged: int
     budget: FloatArray
     contestants: tuple[Contestant, ...]
+    versions: Mapping[str, str]
 
     def __getitem__(self, name: str) -> Contestant:
         for contestant in self.contestants:
@@ -137,10 +150,13 @@ class Comparison:
         """Return everything as plain values, for JSON and for a picture."""
         return {
             "world": self.world,
+            "description": self.description,
             "steps": self.steps,
             "lifetimes": self.lifetimes,
             "seed": self.seed,
+            "judged": self.judged,
             "budget": self.budget,
+            "versions": dict(self.versions),
             "contestants": [
                 {
                     "name": c.name,
@@ -159,6 +175,19 @@ class Comparison:
             ],
         }
 
+    def save(self, directory: str | PathLike[str]) -> Path:
+        """Write ``comparison.json`` into a directory, and return its path."""
+        from escapade.experiment.comparison_files import save
+
+        return save(self, Path(directory))
+
+    @classmethod
+    def load(cls, directory: str | PathLike[str]) -> Comparison:
+        """Read what :meth:`save` wrote."""
+        from escapade.experiment.comparison_files import load
+
+        return load(Path(directory))
+
     def __repr__(self) -> str:
         return (
             f"Comparison({self.world!r}, {len(self.contestants)} agents, "
@@ -173,6 +202,7 @@ def compare(
     lifetimes: int = 5,
     seed: int = 0,
     agents: Mapping[str, MakeAgent] | None = None,
+    on_life: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Let E⁴ in both modes, every baseline and the oracle live in a world.
 
@@ -187,6 +217,8 @@ def compare(
     agents
         Others instead of all of them: a name, and a function of knowledge and seed.
         The oracle is always there.
+    on_life
+        Called after each life with how many there were, and how many there will be.
 
     Examples
     --------
@@ -207,23 +239,31 @@ def compare(
     seeds = np.random.SeedSequence(read_count("seed", seed)).generate_state(
         2 * lifetimes, np.uint32
     )
-    lives = {
-        name: _live(make, world, steps, seeds.reshape(-1, 2).tolist())
-        for name, make in chosen.items()
-    }
+    lives: dict[str, _Lives | str] = {}
+    for place, (name, make) in enumerate(chosen.items()):
+
+        def tell(done: int, before: int = place * lifetimes) -> None:
+            if on_life is not None:
+                on_life(before + done, lifetimes * len(chosen))
+
+        lives[name] = _live(make, world, steps, seeds.reshape(-1, 2).tolist(), tell)
+        tell(lifetimes)  # also of who did not live
     oracle = lives["oracle"]
     if isinstance(oracle, str):
         raise refusal("world", "one in which the oracle can live", oracle)
     best = float(oracle.rewards.mean())
     return Comparison(
         world=world.name,
+        description=world.description,
         steps=steps,
         lifetimes=lifetimes,
         seed=seed,
+        judged=_seen(world, steps),
         budget=world.cmdp.budget,
         contestants=tuple(
             _judged(name, found, world, best) for name, found in lives.items()
         ),
+        versions=versions(),
     )
 
 
@@ -256,7 +296,11 @@ class _Lives:
 
 
 def _live(
-    make: MakeAgent, world: World, steps: int, seeds: list[list[int]]
+    make: MakeAgent,
+    world: World,
+    steps: int,
+    seeds: list[list[int]],
+    tell: Callable[[int], None],
 ) -> _Lives | str:
     """Live some lives; return why not if the budget cannot be promised."""
     rewards, to_go = [], []
@@ -269,6 +313,8 @@ def _live(
         trace = simulate(agent, world.make_env(), steps, seed=other)
         rewards.append(trace.rewards)
         to_go.append(discounted_from(trace.costs, world.cmdp.discount))
+        if len(rewards) < len(seeds):
+            tell(len(rewards))
     return _Lives(
         rewards=np.array(rewards),
         to_go=np.array(to_go),

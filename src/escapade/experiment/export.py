@@ -1,15 +1,17 @@
-"""A run's tables for other tools: CSV, or Parquet by the extra ``analysis``."""
+"""Tables of runs and comparisons: CSV, or Parquet by the extra ``analysis``."""
 
 from __future__ import annotations
 
 import csv
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from escapade.agent.phases import Phase
 from escapade.errors import MissingExtraError, refusal
+from escapade.experiment.comparison import Comparison
+from escapade.experiment.comparison_files import rows_of
 from escapade.experiment.journal import Journal
 from escapade.experiment.rows import columns, values_of
 from escapade.experiment.schema import canonical, storing
@@ -17,23 +19,25 @@ from escapade.experiment.store import Run
 
 __all__ = ["Table", "export"]
 
-Table = Literal["steps", "events"]
-"""What can be written."""
+Table = Literal["steps", "events", "agents", "curves"]
+"""What can be written: the first two of a run, the others of a comparison."""
 
 _AT_ONCE = 50_000
+_OF_RUN, _OF_COMPARISON = ("steps", "events"), ("agents", "curves")
 
 
-def export(run: Run, path: Path, *, table: Table = "steps") -> int:
-    """Write a table of a run to ``path``; the ending says how.
+def export(found: Run | Comparison, path: Path, *, table: Table | None = None) -> int:
+    """Write a table of a run or a comparison to ``path``; the ending says how.
 
     Parameters
     ----------
-    run
-        Finished or not.
+    found
+        A run, finished or not, or a comparison.
     path
         A name that ends in ``.csv`` or ``.parquet``.
     table
-        ``steps``, with phases by name, or ``events``.
+        Of a run ``steps``, with phases by name, or ``events``; of a comparison
+        ``agents`` or ``curves``.  The first of them if not given.
 
     Returns
     -------
@@ -42,28 +46,31 @@ def export(run: Run, path: Path, *, table: Table = "steps") -> int:
     """
     if path.suffix not in (".csv", ".parquet"):
         raise refusal("path", "a name that ends in .csv or .parquet", str(path))
-    if table not in ("steps", "events"):
-        raise refusal("table", "'steps' or 'events'", repr(table))
-    journal = run.journal()
+    known = _OF_RUN if isinstance(found, Run) else _OF_COMPARISON
+    chosen = known[0] if table is None else table
+    if chosen not in known:
+        raise refusal("table", " or ".join(map(repr, known)), repr(table))
+    write = _write_csv if path.suffix == ".csv" else _write_parquet
+    if isinstance(found, Comparison):
+        return write(rows_of(found, chosen), path)
+    journal = found.journal()
     try:
-        if path.suffix == ".csv":
-            return _write_csv(journal, path, table)
-        return _write_parquet(journal, path, table)
+        return write(_rows(journal, chosen), path)
     finally:
         journal.close()
 
 
-def _write_csv(journal: Journal, path: Path, table: Table) -> int:
+def _write_csv(rows: Iterable[tuple[Any, ...]], path: Path) -> int:
     count = 0
     with storing(path), path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        for row in _rows(journal, table):
+        for row in rows:
             writer.writerow(row)
             count += 1
     return count - 1  # the first are the names
 
 
-def _rows(journal: Journal, table: Table) -> Iterator[tuple[Any, ...]]:
+def _rows(journal: Journal, table: str) -> Iterator[tuple[Any, ...]]:
     """Yield the names of the columns, and then the rows."""
     if table == "events":
         yield ("step", "kind", "content")
@@ -83,14 +90,14 @@ def _rows(journal: Journal, table: Table) -> Iterator[tuple[Any, ...]]:
             yield tuple(kept)
 
 
-def _write_parquet(journal: Journal, path: Path, table: Table) -> int:
+def _write_parquet(rows: Iterable[tuple[Any, ...]], path: Path) -> int:
     try:
         import duckdb
     except ImportError:
         raise MissingExtraError("duckdb", "analysis") from None
     with tempfile.TemporaryDirectory() as folder:
         middle = Path(folder) / "table.csv"
-        count = _write_csv(journal, middle, table)
+        count = _write_csv(rows, middle)
         source, target = (str(p).replace("'", "''") for p in (middle, path))
         with storing(path), duckdb.connect() as db:
             try:

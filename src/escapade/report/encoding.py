@@ -14,6 +14,7 @@ __all__ = [
     "downloads",
     "escape",
     "grid",
+    "label",
     "number",
     "numbers",
     "script_json",
@@ -26,11 +27,22 @@ _NOTHING = 1e-12
 
 def escape(text: object) -> str:
     """Return text that HTML shows as it is; control characters are shown as codes."""
-    shown = "".join(
+    return html.escape(_shown(text), quote=True)
+
+
+def label(text: object) -> str:
+    """Return text for a figure, where Plotly takes tags and mathematics for such.
+
+    It reads few names of entities, but the numbers of all.
+    """
+    return "".join(f"&#{ord(c)};" if c in "&<>$" else c for c in _shown(text))
+
+
+def _shown(text: object) -> str:
+    return "".join(
         c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
         for c in str(text)
     )
-    return html.escape(shown, quote=True)
 
 
 def number(value: float) -> str:

@@ -25,8 +25,8 @@ with the same versions.  It is used so::
     write_html(text, Path("sweep.html"))
 
 Colours in figures are names of the style sheet, ``var(--series-0)`` to
-``var(--series-7)`` among them, so that they fit light and dark.  Plotly takes names and
-labels for HTML: :func:`~escapade.report.encoding.escape` those that others chose.
+``var(--series-7)`` among them, so that they fit light and dark.  Plotly takes names for
+HTML and mathematics: :func:`~escapade.report.encoding.label` those that others chose.
 """
 
 from __future__ import annotations
