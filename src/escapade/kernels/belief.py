@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from escapade.kernels.compilation import compiled
+from escapade.kernels.compilation import compiled, uncounted
 from escapade.kernels.evidence import find_entry
 from escapade.kernels.worst_case_actions import best_rate, neighbourhood
 from escapade.kernels.worst_case_slices import fill_from_top
@@ -137,7 +137,7 @@ def _longest_row(row_ptr: IntArray, pairs: IntArray) -> int:
     return longest
 
 
-@compiled
+@uncounted
 def _greatest_mean(
     row_ptr: IntArray,
     successor: IndexArray,
@@ -206,41 +206,37 @@ def worst_steps(
     For ``pairs`` alone, in place, and rounded up.  Each is the lesser of what bounds on
     entries and what branches allow.
     """
-    longest = _longest_row(held.row_ptr, pairs)
-    z, room = np.empty(longest), np.empty(longest)
-    gamma, up = held.gamma, held.up
-    cost = held.cost[channel]
+    row_ptr, successor, lower, upper = held[:4]
+    branch_ptr, active, target, around, low, high, near_ptr, near, uniform = held[4:13]
     at_target, at_miss = held.at_target[channel], held.at_miss[channel]
-    branches = held.target.size > 0
-    looked_at = np.zeros(held.uniform.size, np.bool_)
-    stat = np.empty(held.uniform.size)
+    cost, gamma, up = held.cost[channel], held.gamma, held.up
+    longest = _longest_row(row_ptr, pairs)
+    z, room = np.empty(longest), np.empty(longest)
+    looked_at = np.zeros(uniform.size, np.bool_)
+    stat = np.empty(uniform.size)
     for pair in pairs:
-        most = _greatest_mean(
-            held.row_ptr, held.successor, held.lower, held.upper, v, pair, z, room
-        )
-        if not branches:
+        most = _greatest_mean(row_ptr, successor, lower, upper, v, pair, z, room)
+        if target.size == 0:
             ahead[pair] = most * (gamma * up)
             together[pair] = (cost[pair] + ahead[pair]) * up
             continue
         best = -np.inf
         best_tied = -np.inf
-        for b in range(held.branch_ptr[pair], held.branch_ptr[pair + 1]):
-            if not held.active[b]:
+        for b in range(branch_ptr[pair], branch_ptr[pair + 1]):
+            if not active[b]:
                 continue
-            here = v[held.target[b]]
+            here = v[target[b]]
             miss = here
-            h = held.around[b]
+            h = around[b]
             if h >= 0:
                 if not looked_at[h]:
                     looked_at[h] = True
-                    stat[h] = neighbourhood(
-                        held.near_ptr, held.near, held.uniform, v, 1.0, h
-                    )
+                    stat[h] = neighbourhood(near_ptr, near, uniform, v, 1.0, h)
                 miss = stat[h]
-            tau = held.high[b] if miss > here else held.low[b]
+            tau = high[b] if miss > here else low[b]
             best = max(best, (1.0 - tau) * here + tau * miss)
             tied, _ = best_rate(
-                held.low[b], held.high[b], here, miss, gamma, b, at_target, at_miss
+                low[b], high[b], here, miss, gamma, b, at_target, at_miss
             )
             best_tied = max(best_tied, tied)
         after = gamma * min(most, best)

@@ -70,24 +70,22 @@ def enclose(
 
     ``q``, ``ahead`` and ``reach`` become infinite where they do not.
     """
-    n_costs = standing.w.shape[0]
+    w, _, promisable, allowed, q, ahead, reach = standing
     for pair in pairs:
         inside = True
         for entry in range(row_ptr[pair], row_ptr[pair + 1]):
-            if upper[entry] > 0.0 and not standing.promisable[successor[entry]]:
+            if upper[entry] > 0.0 and not promisable[successor[entry]]:
                 inside = False
-        standing.allowed[pair] = inside
-        for k in range(n_costs):
+        allowed[pair] = inside
+        for k in range(w.shape[0]):
             if not inside:
-                standing.q[k, pair] = np.inf
-                standing.ahead[k, pair] = np.inf
-                standing.reach[k, pair] = np.inf
+                q[k, pair] = ahead[k, pair] = reach[k, pair] = np.inf
                 continue
             most = 0.0
             for entry in range(row_ptr[pair], row_ptr[pair + 1]):
                 if upper[entry] > 0.0:
-                    most = max(most, standing.w[k, successor[entry]])
-            standing.reach[k, pair] = gamma * most
+                    most = max(most, w[k, successor[entry]])
+            reach[k, pair] = gamma * most
 
 
 @compiled
@@ -100,32 +98,33 @@ def improve(
     with several the same fallback, which is bounded again.  What is offered is rounded
     ``up``.
     """
-    n_costs, n_states = standing.w.shape
+    w, fallback, promisable, _, q, _, _ = standing
+    n_costs, n_states = w.shape
     gain, least = 0.0, np.inf
     for s in range(n_states):
         if n_costs == 1:
             best, first = np.inf, -1
             for pair in range(state_ptr[s], state_ptr[s + 1]):
-                if standing.q[0, pair] < best:
-                    best, first = standing.q[0, pair], pair
+                if q[0, pair] < best:
+                    best, first = q[0, pair], pair
             offered = best * up
-            if offered < standing.w[0, s] and offered <= cap[0]:
-                gain = max(gain, standing.w[0, s] - offered)
-                standing.w[0, s] = offered
-                standing.fallback[s] = first
-                standing.promisable[s] = True
+            if offered < w[0, s] and offered <= cap[0]:
+                gain = max(gain, w[0, s] - offered)
+                w[0, s] = offered
+                fallback[s] = first
+                promisable[s] = True
         else:
-            held = standing.promisable[s]
+            held = promisable[s]
             for k in range(n_costs):
-                held = held and np.isfinite(standing.q[k, standing.fallback[s]] * up)
+                held = held and np.isfinite(q[k, fallback[s]] * up)
             if held:
                 for k in range(n_costs):
-                    offered = standing.q[k, standing.fallback[s]] * up
-                    if offered < standing.w[k, s]:
-                        gain = max(gain, standing.w[k, s] - offered)
-                        standing.w[k, s] = offered
+                    offered = q[k, fallback[s]] * up
+                    if offered < w[k, s]:
+                        gain = max(gain, w[k, s] - offered)
+                        w[k, s] = offered
         for k in range(n_costs):
-            least = min(least, standing.w[k, s])
+            least = min(least, w[k, s])
     return gain, least
 
 
@@ -143,15 +142,16 @@ def _look_again(
 
     ``w_then``, ``promisable_then``: what it all was when pairs were looked at last.
     """
-    n_costs, n_states = standing.w.shape
+    w, _, promisable, _, q, ahead, _ = standing
+    n_costs, n_states = w.shape
     for s in range(n_states):
-        same = standing.promisable[s] == promisable_then[s]
+        same = promisable[s] == promisable_then[s]
         for k in range(n_costs):
-            same = same and standing.w[k, s] == w_then[k, s]
+            same = same and w[k, s] == w_then[k, s]
         if not same:
-            promisable_then[s] = standing.promisable[s]
+            promisable_then[s] = promisable[s]
             for k in range(n_costs):
-                w_then[k, s] = standing.w[k, s]
+                w_then[k, s] = w[k, s]
             for i in range(into_ptr[s], into_ptr[s + 1]):
                 news[into[i]] = True
     pairs = np.flatnonzero(news)
@@ -161,8 +161,8 @@ def _look_again(
     v = np.empty(n_states)
     for k in range(n_costs):
         for s in range(n_states):  # what lies outside, allowed pairs never reach
-            v[s] = standing.w[k, s] if standing.promisable[s] else 0.0
-        worst_steps(pairs, held, k, v, standing.q[k], standing.ahead[k])
+            v[s] = w[k, s] if promisable[s] else 0.0
+        worst_steps(pairs, held, k, v, q[k], ahead[k])
     enclose(pairs, held.row_ptr, held.successor, held.upper, held.gamma, standing)
 
 

@@ -79,7 +79,7 @@ def neighbourhoods(
         stat[h] = neighbourhood(near_ptr, near, uniform, v, sign, h)
 
 
-@compiled
+@uncounted
 def _rate_value(
     tau: float,
     z: float,
@@ -97,7 +97,7 @@ def _rate_value(
     return value
 
 
-@compiled
+@uncounted
 def best_rate(
     low: float,
     high: float,
