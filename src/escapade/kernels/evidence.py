@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 
-from escapade.kernels.compilation import compiled, inlined
+from escapade.kernels.compilation import compiled, inlined, uncounted
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
 __all__ = [
@@ -32,6 +32,9 @@ __all__ = [
 _EPS = 2.220446049250313e-16
 _LOG_PI = math.log(math.pi)
 _OUTWARD = 1e-12
+_CLOSE = 2e-15
+_NEWTON_STEPS = 12
+_WIDENINGS = 4
 _SAME = 1e-9
 """By how much, as a share of the bound, equal samples may seem to differ."""
 
@@ -131,25 +134,88 @@ def record_all(
     return -1
 
 
-@compiled
-def _end(share: float, bound: float, low: float, high: float, rising: bool) -> float:
-    """Where kl(share ‖ p) passes ``bound`` between two points, rounded outward."""
+@uncounted
+def _divergence(share: float, p: float) -> float:
+    """Return kl(share ‖ p)."""
+    # share / p would overflow where p is tiny, and the end would lie inward
+    divergence: float = share * (math.log(share) - math.log(p)) + (1.0 - share) * (
+        math.log1p(-share) - math.log1p(-p)
+    )
+    return divergence
+
+
+@uncounted
+def _about(share: float, bound: float, known: float, rising: bool) -> float:
+    """Return about where kl(share ‖ p) passes ``bound``, by Newton's method.
+
+    It begins beyond that point, at ``known`` or nearer, and as the divergence is
+    convex no step passes it.
+    """
+    rest = 1.0 - share
+    far = math.sqrt(0.5 * bound)  # Pinsker: no farther from the share than this
+    if rising:  # all of one term gives another point that lies beyond
+        left = rest * math.exp((share * math.log(share) - bound) / rest)
+        p = min(known, share + far, 1.0 - left)
+    else:
+        left = share * math.exp((rest * math.log(rest) - bound) / share)
+        p = max(known, share - far, left)
+    for _ in range(_NEWTON_STEPS):
+        if not 0.0 < p < 1.0 or (p > share) != rising:
+            break
+        step = (_divergence(share, p) - bound) * p * (1.0 - p) / (p - share)
+        p -= step
+        if abs(step) <= _CLOSE * p:
+            break
+    return p
+
+
+@uncounted
+def _end(
+    share: float, bound: float, low: float, high: float, known: float, rising: bool
+) -> float:
+    """Where kl(share ‖ p) passes ``bound`` between two points, rounded outward.
+
+    ``known`` is a point outside, or an end of the interval.
+    """
+    about = _about(share, bound, known, rising)
+    room = _CLOSE * about
+    for _ in range(_WIDENINGS):  # until it lies between two points for sure
+        left, right = about - room, about + room
+        if not low < left < right < high:
+            break
+        within = _divergence(share, left) <= bound
+        if within == rising and (_divergence(share, right) <= bound) != within:
+            low, high = left, right
+            break
+        room *= 32.0
     while True:
         p = 0.5 * (low + high)
         if p <= low or p >= high:  # nothing representable lies between
             break
-        # share / p would overflow where p is tiny, and the end would lie inward
-        entropy = share * (math.log(share) - math.log(p)) + (1.0 - share) * (
-            math.log1p(-share) - math.log1p(-p)
-        )
-        if (entropy <= bound) == rising:
+        if (_divergence(share, p) <= bound) == rising:
             low = p
         else:
             high = p
     return high if rising else low
 
 
-@compiled
+@uncounted
+def _kl_bound(x: float, n: float, log_families: float, log_n: float) -> float:
+    """Return what kl(x / n ‖ μ) is at most; ``log_n``: lnΓ(n + 1)."""
+    share = x / n
+    budget = (
+        log_families - math.lgamma(x + 0.5) - math.lgamma(n - x + 0.5) + log_n + _LOG_PI
+    )
+    # their difference is rounded; lnΓ(n + 2) = lnΓ(n + 1) + ln(n + 1)
+    budget += 4.0 * _EPS * (log_n + math.log(n + 1.0))
+    if share > 0.0:  # a share that rounds to an end leaves the budget larger
+        budget += x * math.log(share)
+    if share < 1.0:
+        budget += (n - x) * math.log1p(-share)
+    return budget / n * (1.0 + _OUTWARD)
+
+
+@uncounted
 def bernoulli_interval(
     total: float, n: float, log_families: float
 ) -> tuple[float, float]:
@@ -157,26 +223,23 @@ def bernoulli_interval(
     if n <= 0.0:
         return 0.0, 1.0
     x = min(max(total, 0.0), n)
-    share = x / n
-    budget = (
-        log_families
-        - math.lgamma(x + 0.5)
-        - math.lgamma(n - x + 0.5)
-        + math.lgamma(n + 1.0)
-        + _LOG_PI
-    )
-    budget += 4.0 * _EPS * math.lgamma(n + 2.0)  # their difference is rounded
-    if share > 0.0:  # a share that rounds to an end leaves the budget larger
-        budget += x * math.log(share)
-    if share < 1.0:
-        budget += (n - x) * math.log1p(-share)
-    bound = budget / n * (1.0 + _OUTWARD)
+    bound = _kl_bound(x, n, log_families, math.lgamma(n + 1.0))
+    return _narrowed(x / n, bound, 0.0, 1.0)
+
+
+@uncounted
+def _narrowed(
+    share: float, bound: float, low: float, high: float
+) -> tuple[float, float]:
+    """Return ``low`` and ``high``, narrowed to where kl(share ‖ p) is within bound."""
     if share == 0.0:
-        return 0.0, -math.expm1(-bound)
+        return low, min(high, -math.expm1(-bound))
     if share >= 1.0:
-        return math.exp(-bound), 1.0
-    low = _end(share, bound, 0.0, share, False)
-    high = _end(share, bound, share, 1.0, True)
+        return max(low, math.exp(-bound)), high
+    if low < share and not (low > 0.0 and _divergence(share, low) <= bound):
+        low = max(low, _end(share, bound, 0.0, share, low, False))
+    if high > share and not (high < 1.0 and _divergence(share, high) <= bound):
+        high = min(high, _end(share, bound, share, 1.0, high, True))
     return low, high
 
 
@@ -200,15 +263,20 @@ def refresh_rows(
         pair = pairs[i]
         least, most = 0.0, 0.0
         crossed = False
+        n = float(pair_visits[pair])
+        log_n = math.lgamma(n + 1.0)
+        unseen = _kl_bound(0.0, n, log_families, log_n) if n > 0.0 else 0.0
         for entry in range(row_ptr[pair], row_ptr[pair + 1]):
             if visits[entry] > 0 and upper[entry] <= 0.0:
                 crossed = True
-            if lower[entry] < upper[entry]:
-                low, high = bernoulli_interval(
-                    float(visits[entry]), float(pair_visits[pair]), log_families
+            if lower[entry] < upper[entry] and n > 0.0:
+                x = float(visits[entry])
+                bound = unseen
+                if x > 0.0:
+                    bound = _kl_bound(x, n, log_families, log_n)
+                lower[entry], upper[entry] = _narrowed(
+                    x / n, bound, lower[entry], upper[entry]
                 )
-                lower[entry] = max(lower[entry], low)
-                upper[entry] = min(upper[entry], high)
                 crossed = crossed or lower[entry] > upper[entry]
             least += lower[entry]
             most += upper[entry]
