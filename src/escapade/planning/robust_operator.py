@@ -31,12 +31,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
 from escapade.errors import refusal
+from escapade.kernels.backups import chain_residual
 from escapade.kernels.robust_reduction import average_pairs, select_pairs
+from escapade.kernels.value_iteration import solve_chain
 from escapade.model.evaluation import discounted_sums
 from escapade.typing import BoolArray, FloatArray, IntArray
 from escapade.uncertainty.base import Sense, UncertaintySet
@@ -56,6 +59,8 @@ _MOST_PATIENCE = 4_096
 _NEWTON_SWEEPS = 3  # smooth out what a step leaves rough
 _NEWTON_QUIET = 12  # steps without narrower bounds that end the method
 _NEWTON_DIGITS = 1e-2  # of a step: more is wasted while the choices still change
+_SOLVED = 1e-12  # of what was missing before a linear system was solved
+_KRYLOV_ITERATIONS = 300
 _EVERY_STATE: BoolArray = np.empty(0, dtype=np.bool_)
 
 
@@ -225,12 +230,13 @@ class RobustOperator:
         """
         assert self.weights is not None
         values = x if self.spread is None else self.spread @ x
+        kernel = self.sets.worst_kernel(values, sense=self.nature)
+        taken = self.sets.worst_gain(values, self.gain, sense=self.nature)
+        solved = self._solved_quickly(x, kernel, taken, precision, digits)
+        if solved is not None:
+            return solved
         matrix = sp.csr_array(
-            (
-                self.sets.worst_kernel(values, sense=self.nature),
-                self.sets.successor,
-                self.sets.row_ptr,
-            ),
+            (kernel, self.sets.successor, self.sets.row_ptr),
             shape=(self.gain.size, values.size),
         )
         if self.spread is not None:
@@ -243,7 +249,6 @@ class RobustOperator:
             shape=(self.n_states, self.gain.size),
         )
         chain = sp.csr_array(mixing @ matrix)
-        taken = self.sets.worst_gain(values, self.gain, sense=self.nature)
         rest = np.asarray(mixing @ taken) + self.discount * (chain @ x) - x
         scale = float(np.abs(rest).max(initial=0.0))
         if scale == 0.0:
@@ -257,8 +262,47 @@ class RobustOperator:
             max(enough, digits, 1e-13),
             strict=False,  # the bounds judge the answer
         )
-        solved: FloatArray = x + scale * step[:, 0]
-        return solved
+        return np.asarray(x + scale * step[:, 0])
+
+    def _solved_quickly(
+        self,
+        x: FloatArray,
+        kernel: FloatArray,
+        taken: FloatArray,
+        precision: float,
+        digits: float,
+    ) -> FloatArray | None:
+        """Return the same for a policy without chance, by a method that may fail.
+
+        Then, and for other policies, ``None``.
+        """
+        chosen = self._chosen
+        if chosen is None:
+            return None
+        gamma = self.discount
+        rows = (self.sets.row_ptr, self.sets.successor, kernel)
+        rest, step = np.empty_like(x), np.empty_like(x)
+        chain_residual(chosen, *rows, taken[chosen], gamma, x, rest)
+        level = float(rest.mean())
+        size = float(np.abs(rest).mean())
+        rest -= level  # what all states have in common is solved at once
+        # what is missing is at most this over 1 − γ
+        enough = max(precision * (1.0 - gamma), 0.25 * digits * size, _SOLVED * size)
+        _, left = solve_chain(
+            chosen, *rows, gamma, rest, step, enough, _KRYLOV_ITERATIONS
+        )
+        return x + (step + level / (1.0 - gamma)) if left <= enough else None
+
+    @cached_property
+    def _chosen(self) -> IntArray | None:
+        """The pair of each state, ``[S]``, if the policy takes one in all of them."""
+        assert self.weights is not None
+        taken = np.flatnonzero(self.weights)
+        plain = taken.size == self.n_states and self.spread is None
+        if not plain or not (self.weights[taken] == 1.0).all() or not self.live.all():
+            return None
+        owner = np.searchsorted(self.state_ptr, taken, side="right") - 1
+        return taken if (owner == np.arange(self.n_states)).all() else None
 
     def for_pairs(self, pairs: IntArray) -> RobustOperator:
         """Return the operator of the policy that takes ``pairs`` in the live states."""

@@ -231,6 +231,8 @@ class Intersection(ReadOnly):
         A member where the set is :attr:`exact`; elsewhere each row is of the part that
         gives the bound, and may lie outside the others.
         """
+        if len(self._parts) == 1:
+            return self._spread(0, self._parts[0].worst_kernel(v, sense=sense))
         narrowest = np.repeat(self._narrowest(v, None, sense), np.diff(self.row_ptr))
         out = np.empty(self.successor.size)
         for i, part in enumerate(self._parts):
@@ -242,8 +244,10 @@ class Intersection(ReadOnly):
         self, v: FloatArray, immediate: FloatArray, *, sense: Sense = "max"
     ) -> FloatArray:
         """Return the gain of a step under :meth:`worst_kernel`, ``[pairs]``."""
-        narrowest = self._narrowest(v, None, sense)
         gains = [part.worst_gain(v, immediate, sense=sense) for part in self._parts]
+        if all(gain is immediate for gain in gains):
+            return immediate
+        narrowest = self._narrowest(v, None, sense)
         taken: FloatArray = np.choose(narrowest, gains)
         return taken
 

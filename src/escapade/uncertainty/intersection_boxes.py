@@ -10,6 +10,7 @@ its extremes are the extremes over both.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -163,7 +164,7 @@ class BoxedBranches(ReadOnly):
 
         The middle of the first box of each pair, or the beginning of its first line.
         """
-        lines = self._lines_or_any().first_rows()
+        lines = self._lines_or_any.first_rows()
         return self._compose(lines, self._n_boxes > 0, self._box_ptr[:-1], None)
 
     @property
@@ -171,13 +172,12 @@ class BoxedBranches(ReadOnly):
         """``[entries]``; whether some member gives the entry a positive probability."""
         reached = self._lines.reachable.copy()
         if self._boxes is not None:
-            row = self._boxes.rows.row_of_entry()
-            entry = self._entries(self._box_pair[row], self._boxes.successor)
-            reached[entry[self._boxes.reachable]] = True
+            reached[self._box_entries[self._boxes.reachable]] = True
         return reached
 
+    @cached_property
     def _lines_or_any(self) -> BranchSet:
-        """Return the lines, and for pairs without one any branch in its place."""
+        """The lines, and for pairs without one any branch in its place."""
         lines = self._lines
         active = lines.active | np.repeat(
             self._n_lines == 0, np.diff(lines.branches.ptr)
@@ -194,11 +194,17 @@ class BoxedBranches(ReadOnly):
         """Return rows of the chosen boxes where ``boxed``, rows of lines elsewhere."""
         out = np.where(np.repeat(boxed, np.diff(self.row_ptr)), 0.0, lines)
         if self._boxes is not None:
-            ptr, entries = gather_rows(self._boxes.row_ptr, chosen[boxed])
-            pair = np.repeat(np.flatnonzero(boxed), np.diff(ptr))
+            _, entries = gather_rows(self._boxes.row_ptr, chosen[boxed])
             values = self._boxes.nominal if boxes is None else boxes
-            out[self._entries(pair, self._boxes.successor[entries])] = values[entries]
+            out[self._box_entries[entries]] = values[entries]
         return out
+
+    @cached_property
+    def _box_entries(self) -> IntArray:
+        """Where the entries of the boxes stand among all."""
+        assert self._boxes is not None
+        pair = self._box_pair[self._boxes.rows.row_of_entry()]
+        return self._entries(pair, self._boxes.successor)
 
     # -- extremes ----------------------------------------------------------------------
 
@@ -242,7 +248,7 @@ class BoxedBranches(ReadOnly):
         value = read_values(self, v)
         lines = read_sense(sense) * self._lines.worst(value, sense=sense)
         boxes, chosen = self._best_boxes(value, sense)
-        rows = self._lines_or_any().worst_kernel(value, sense=sense)
+        rows = self._lines_or_any.worst_kernel(value, sense=sense)
         kernel = (
             None
             if self._boxes is None
@@ -264,7 +270,7 @@ class BoxedBranches(ReadOnly):
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """Draw a member at random: a branch that is left, then a row of it."""
-        lines = self._lines_or_any().sample(rng)
+        lines = self._lines_or_any.sample(rng)
         number = self._n_boxes
         boxed = rng.random(self.n_pairs) * (number + self._n_lines) < number
         drawn = (rng.random(self.n_pairs) * number).astype(np.int64)
