@@ -35,12 +35,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaln, gammaln, xlog1py, xlogy
+from scipy.special import betaln, xlog1py, xlogy
 
-from escapade.kernels.action_evidence import tally_branches
+from escapade.kernels.action_evidence import tally_branches, weigh_branches
 from escapade.typing import FloatArray, IntArray
 from escapade.uncertainty.action_models_branches import Branches
-from escapade.uncertainty.rows import Rows, gather_rows, row_sums
+from escapade.uncertainty.rows import Rows
 
 __all__ = ["Seen", "gain_evidence", "transition_evidence"]
 
@@ -65,8 +65,8 @@ def transition_evidence(
     rows: Rows, branches: Branches, pairs: IntArray, counts: FloatArray
 ) -> Seen:
     """Weigh the branches of ``pairs`` by the counts, ``[entries]`` of all pairs."""
-    ptr, chosen = gather_rows(branches.ptr, pairs)
-    tallies = np.empty((6, chosen.size))
+    size = int((branches.ptr[1:][pairs] - branches.ptr[:-1][pairs]).sum())
+    tallies, found = np.empty((6, size)), np.empty((3, size))
     tally: Callable[..., None] = tally_branches
     tally(
         pairs,
@@ -81,70 +81,23 @@ def transition_evidence(
         counts,
         *tallies,
     )
-    hits, missed, outside, size, fit, spread = tallies
-    low, high = branches.low[chosen], branches.high[chosen]
-    some = branches.around[chosen] >= 0
-    uniform = np.zeros(chosen.size, dtype=np.bool_)
-    uniform[some] = branches.uniform[branches.around[chosen[some]]]
-    everywhere = branches.near_sizes(chosen)
-    hidden = everywhere > size  # a miss may land on the typical state itself
-    # t: probability of ending elsewhere, between least and most
-    share = np.where(uniform & hidden, size / np.maximum(everywhere, 1), 1.0)
-    least = np.where(hidden & ~uniform, 0.0, low * share)
-    most = np.where(size > 0, high * share, 0.0)
-    least = np.minimum(least, most)
-    visits = hits + missed
-    t = np.clip(missed / np.maximum(visits, 1.0), least, most)
-    law = np.where(uniform, -missed * np.log(np.maximum(size, 1.0)), fit)
-    log_fit = np.asarray(xlog1py(hits, -t) + xlogy(missed, t) + law, dtype=np.float64)
-    log_fit[outside > 0.0] = -np.inf
-
-    grid = least[:, np.newaxis] + (most - least)[:, np.newaxis] * _NODES
-    with np.errstate(divide="ignore"):
-        terms = xlog1py(hits[:, np.newaxis], -grid) + xlogy(missed[:, np.newaxis], grid)
-    mixed = np.logaddexp.reduce(terms + _LOG_WEIGHTS, axis=1)
-    half = 0.5 * np.maximum(size, 1.0)
-    dirichlet = gammaln(half) - gammaln(missed + half) + spread
-    mixed += np.where(uniform, law, dirichlet)
-    mixed[outside > 0.0] = -np.inf
-
-    free = _free_law(rows, pairs, counts)
-    against = _others(ptr, mixed, free) - log_fit
-    against[np.isneginf(log_fit)] = np.inf
-    middle = 0.5 * (low + high)
-    near_rate = (np.where(share > 0.0, missed / share, 0.0) + middle) / (visits + 1.0)
-    return Seen(
-        log_evidence=against,
-        log_fit=log_fit,
-        rate=np.clip(near_rate, low, high),
+    weigh: Callable[..., None] = weigh_branches
+    weigh(
+        pairs,
+        branches.ptr,
+        branches.around,
+        branches.low,
+        branches.high,
+        branches.near_ptr,
+        branches.uniform,
+        rows.row_ptr,
+        counts,
+        tallies,
+        _NODES,
+        _LOG_WEIGHTS,
+        *found,
     )
-
-
-def _free_law(rows: Rows, pairs: IntArray, counts: FloatArray) -> FloatArray:
-    """Return the log-likelihood of each pair under a Dirichlet(½) on its successors."""
-    ptr, entries = gather_rows(rows.row_ptr, pairs)
-    n = counts[entries]
-    half = 0.5 * np.diff(ptr)
-    terms = row_sums(gammaln(n + 0.5) - gammaln(0.5), ptr)
-    log_free: FloatArray = gammaln(half) - gammaln(row_sums(n, ptr) + half) + terms
-    return log_free
-
-
-def _others(ptr: IntArray, mixed: FloatArray, free: FloatArray) -> FloatArray:
-    """Return the log of the even mixture of the other branches and the free law."""
-    sizes = np.diff(ptr)
-    row = np.repeat(np.arange(sizes.size), sizes)
-    column = np.arange(mixed.size) - ptr[row]
-    table = np.full((sizes.size, int(sizes.max(initial=0)) + 1), -np.inf)
-    table[row, column] = mixed
-    table[:, -1] = free
-    others = np.empty(mixed.size)
-    for j in range(table.shape[1] - 1):
-        mine = column == j
-        rest = np.logaddexp.reduce(np.delete(table, j, axis=1), axis=1)
-        others[mine] = rest[row[mine]]
-    averaged: FloatArray = others - np.log(sizes)[row]
-    return averaged
+    return Seen(log_evidence=found[0], log_fit=found[1], rate=found[2])
 
 
 def gain_evidence(

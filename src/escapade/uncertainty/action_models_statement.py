@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from escapade.errors import AssumptionError, refusal
+from escapade.kernels.action_evidence import sum_by_group
 from escapade.model.arguments import read_number, read_numbers
 from escapade.model.cmdp import CMDP
 from escapade.model.layout import Pairs
@@ -29,7 +30,7 @@ from escapade.uncertainty.action_models_links import (
     link_groups,
     read_groups,
 )
-from escapade.uncertainty.rows import Rows, frozen, gather_rows
+from escapade.uncertainty.rows import Rows, frozen
 
 __all__ = ["Statement", "read_statement", "settle"]
 
@@ -88,16 +89,16 @@ class Statement:
 
         Infinite for kinds that some pair of the group does not have.
         """
-        ptr, place = gather_rows(self.groups.ptr, groups)
-        owner = np.repeat(np.arange(groups.size), np.diff(ptr))
-        ptr, chosen = gather_rows(self.branches.ptr, self.groups.members[place])
-        owner = np.repeat(owner, np.diff(ptr))
-        total = np.zeros((groups.size, self.n_kinds))
-        present = np.zeros((groups.size, self.n_kinds), dtype=np.int64)
-        np.add.at(total, (owner, self.kind[chosen]), evidence[chosen])
-        np.add.at(present, (owner, self.kind[chosen]), 1)
-        everyone = np.diff(self.groups.ptr)[groups]
-        total[present < everyone[:, np.newaxis]] = np.inf
+        total = np.empty((groups.size, self.n_kinds))
+        sum_by_group(
+            groups,
+            self.groups.ptr,
+            self.groups.members,
+            self.branches.ptr,
+            self.kind,
+            evidence,
+            total,
+        )
         return total
 
 

@@ -75,12 +75,11 @@ def row_sums(values: FloatArray, row_ptr: IntArray) -> FloatArray:
 
 def gather_rows(row_ptr: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
     """Return the pointers of the chosen rows, and the entries that they consist of."""
-    lengths = np.diff(row_ptr)[rows]
+    first = row_ptr[:-1][rows]
+    lengths = row_ptr[1:][rows] - first
     pointers = np.zeros(lengths.size + 1, dtype=np.int64)
     np.cumsum(lengths, out=pointers[1:])
-    entries = np.arange(pointers[-1]) + np.repeat(
-        row_ptr[:-1][rows] - pointers[:-1], lengths
-    )
+    entries = np.arange(pointers[-1]) + np.repeat(first - pointers[:-1], lengths)
     return pointers, entries
 
 
