@@ -61,6 +61,7 @@ _NEWTON_QUIET = 12  # steps without narrower bounds that end the method
 _NEWTON_DIGITS = 1e-2  # of a step: more is wasted while the choices still change
 _SOLVED = 1e-12  # of what was missing before a linear system was solved
 _KRYLOV_ITERATIONS = 300
+_SMALL = 600  # states up to which every digit costs next to nothing
 _EVERY_STATE: BoolArray = np.empty(0, dtype=np.bool_)
 
 
@@ -287,7 +288,9 @@ class RobustOperator:
         size = float(np.abs(rest).mean())
         rest -= level  # what all states have in common is solved at once
         # what is missing is at most this over 1 − γ
-        enough = max(precision * (1.0 - gamma), 0.25 * digits * size, _SOLVED * size)
+        enough = max(precision * (1.0 - gamma), _SOLVED * size)
+        if x.size > _SMALL:
+            enough = max(enough, 0.25 * digits * size)
         _, left = solve_chain(
             chosen, *rows, gamma, rest, step, enough, _KRYLOV_ITERATIONS
         )
