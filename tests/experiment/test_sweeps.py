@@ -8,10 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pytest
-from tests.experiment.conftest import derived, small
+from tests.experiment.conftest import Hands, derived, small
 
 from escapade.errors import InvalidFileError, InvalidInputError
 from escapade.experiment import Run, Sweep, SweepSpec, live, sweep
@@ -35,52 +34,6 @@ def asked(**changes):
             **changes,
         }
     )
-
-
-class Hands:
-    """An engine in this very process, which does as it is told.
-
-    Parameters
-    ----------
-    room
-        How many runs it takes at once; they end last come, first served.
-    before
-        Called with a run before it is lived; may return how it ends instead.
-    """
-
-    def __init__(self, room=1, before=lambda run: None):
-        self._most, self._before = room, before
-        self.hands, self.lived = [], []
-
-    def made(self, name, found, *, workers, address):
-        self.root, self.stop = found.runs.root, found.directory / ".stop"
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *how):
-        self.hands.clear()
-
-    @property
-    def room(self):
-        return self._most - len(self.hands)
-
-    @property
-    def in_hand(self):
-        return tuple(self.hands)
-
-    def hand_over(self, run):
-        self.hands.append(run)
-
-    def wait(self, seconds):
-        run = self.hands.pop()
-        self.lived.append(run.name)
-        other = self._before(run)
-        if other is not None:
-            return [replace(other, run=run)]
-        outcome = work(str(self.root), run.to_toml(), str(self.stop))
-        return [Ended(run=run, outcome=outcome)]
 
 
 DEATH = Ended(run=small(), outcome=None, death="its worker died, SIGKILL(-9)")
@@ -427,7 +380,7 @@ def test_ctrl_c_sets_all_aside_and_says_how_to_go_on(tmp_path, long):
     assert process.returncode == 130
     assert errors == (
         "escapade: set aside with 0 of 2 runs ended; go on with: "
-        "escapade sweep long.toml --out sweeps/long\n"
+        "escapade sweep long.toml --out sweeps/long --workers 2\n"
     )
     assert json.loads(out)["ended"] == 0
     for name in names:

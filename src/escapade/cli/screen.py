@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from escapade.cli.output import amount
+from escapade.cli.output import amount, one_line
 from escapade.experiment.callbacks import Moment
 from escapade.experiment.summary import assumption
 from escapade.simulation.trace import discounted_from
@@ -126,11 +126,18 @@ class Ticker:
             sys.stderr.write(_FROM_THE_START)
             sys.stderr.flush()
 
-    def __call__(self, done: int, total: int | None = None) -> None:
-        """Say it, if it is time to."""
+    def say(self, text: str) -> None:
+        """Say what happened, in a line that stays."""
+        if not self._quiet:
+            start = _FROM_THE_START if self._in_place else ""
+            sys.stderr.write(f"{start}{one_line(text)}\n")
+            sys.stderr.flush()
+
+    def __call__(self, done: int, total: int | None = None, *, first: str = "") -> None:
+        """Say it, behind what is to be said first, if it is time to."""
         if total is not None:
             self._progress.steps = total
-        words = self._progress.at(done)
+        words = first + self._progress.at(done)
         now = time.monotonic()
         every = _REPLACED_EVERY if self._in_place else _A_LINE_EVERY
         if self._quiet or now - self._said < every:

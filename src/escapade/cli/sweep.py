@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import time
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +12,6 @@ from escapade.cli.options import Json
 from escapade.cli.output import (
     amount,
     complain,
-    one_line,
     plural,
     print_json,
     say,
@@ -24,14 +21,12 @@ from escapade.cli.output import (
 from escapade.cli.run import INTERRUPTED
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
+    from escapade.cli.screen import Ticker
     from escapade.experiment.sweeps import Standing, Sweep
     from escapade.experiment.sweeps.combinations import Combination
 
 __all__ = ["sweep"]
 
-_A_LINE_EVERY = 2.0
 _MOST_LINES = 30
 _MEASURES = {
     "reward a step": "reward_per_step",
@@ -76,6 +71,7 @@ def sweep(
     within promise, and with 1 if one failed or did not keep its promise.  Ctrl-C sets
     the runs aside.
     """
+    from escapade.cli.screen import Ticker
     from escapade.experiment import Interruption, load_sweep
     from escapade.experiment import sweep as live_all
 
@@ -87,21 +83,22 @@ def sweep(
         "address": address,
         "retries": retries,
     }
-    with Interruption().listening() as stop:
-        if json:
-            found = live_all(what, place, stop=stop, **how)
-        else:
-            with _Screen(spec.stem) as screen:
-                found = live_all(what, place, stop=stop, watch=screen.show, **how)
+    with Interruption().listening() as stop, Ticker(1, quiet=json) as tell:
+        found = live_all(what, place, stop=stop, watch=partial(_show, tell), **how)
     rows = found.rows()
     failed = found.failures()
     kept = sum(1 for row in rows if row["promise_kept"])
     if json:
         print_json(_described(found, kept=kept))
     if len(rows) < len(what.runs):
+        given = "".join(
+            f" --{key} {value}"
+            for key, value in how.items()
+            if value not in (None, "joblib") and key != "retries"
+        )
         complain(
             f"set aside with {len(rows):,} of {plural(len(what.runs), 'run')} ended; "
-            f"go on with: escapade sweep {spec} --out {place}"
+            f"go on with: escapade sweep {spec} --out {place}{given}"
         )
         return INTERRUPTED
     if not json:
@@ -182,58 +179,13 @@ def _cell(c: Combination, name: str) -> str:
     return f"{spread.mean:.4g} ({spread.least:.4g} to {spread.most:.4g})"
 
 
-class _Screen:
-    """Shows how a sweep gets on: live on a terminal, else as plain lines."""
-
-    def __init__(self, title: str) -> None:
-        from escapade.cli.screen import Progress
-
-        self._title = title
-        self._progress = Progress(1)
-        self._live: Live | None = None
-        self._said = time.monotonic()
-
-    def __enter__(self) -> _Screen:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(console=Console(stderr=True), refresh_per_second=8)
-            self._live.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.__exit__(kind, error, trace)
-            self._live = None
-
-    def show(self, standing: Standing) -> None:
-        """Show where the sweep is, and what happened."""
-        self._progress.steps = standing.steps
-        words = self._progress.at(standing.done)
-        failed = f", {standing.failed:,} failed" if standing.failed else ""
-        line = (
-            f"{standing.ended:,} of {plural(standing.runs, 'run')} ended{failed}, "
-            f"{standing.in_hand:,} in hand; {words}"
-        )
-        for news in standing.news:
-            self._print(one_line(news))
-        if self._live is not None:
-            from rich.text import Text
-
-            self._live.update(Text.assemble((self._title, "bold"), "  ", line))
-        elif time.monotonic() - self._said >= _A_LINE_EVERY:
-            self._said = time.monotonic()
-            self._print(line)
-
-    def _print(self, line: str) -> None:
-        if self._live is not None:
-            self._live.console.print(line, markup=False, highlight=False)
-        else:
-            sys.stderr.write(f"{line}\n")
-            sys.stderr.flush()
+def _show(tell: Ticker, standing: Standing) -> None:
+    """Show how far a sweep is, and what happened."""
+    for news in standing.news:
+        tell.say(news)
+    failed = f", {standing.failed:,} failed" if standing.failed else ""
+    first = (
+        f"{standing.ended:,} of {plural(standing.runs, 'run')} ended{failed}, "
+        f"{standing.in_hand:,} in hand; "
+    )
+    tell(standing.done, standing.steps, first=first)

@@ -10,8 +10,10 @@ death, and is handed out again like any other.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -30,6 +32,8 @@ from escapade.experiment.versions import versions
 __all__ = ["OnRay"]
 
 _LOOPBACK = "127.0.0.1"
+_LONGEST = 200
+_REACH_WITHIN = 10.0
 
 
 class OnRay:
@@ -63,9 +67,16 @@ class OnRay:
     def __enter__(self) -> OnRay:
         ray = self._ray
         if not ray.is_initialized():
-            self._ours = True
+            if self._address is not None:
+                _reach(self._address)
             with _signals_kept():
-                ray.init(**self._how())
+                try:
+                    ray.init(**self._how())
+                except ConnectionError as error:
+                    raise refusal(
+                        "address", "that of a Ray cluster", _in_a_line(error)
+                    ) from None
+            self._ours = True
         try:
             self._greet_all()
         except BaseException:
@@ -118,17 +129,17 @@ class OnRay:
             for node in self._ray.nodes()
             if node["Alive"] and node["Resources"].get("CPU", 0) >= 1
         ]
-        asked = {
-            node["NodeManagerHostname"]: self._task(
+        answers = [
+            self._task(
                 greet,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(
                     node["NodeID"], soft=False
                 ),
             ).remote(str(self._probe))
             for node in nodes
-        }
-        for name, answer in asked.items():
-            self._check(name, self._ray.get(answer), token)
+        ]
+        for node, answer in zip(nodes, self._ray.get(answers), strict=True):
+            self._check(node["NodeManagerHostname"], answer, token)
 
     def _check(self, node: str, answer: dict[str, Any], token: str) -> None:
         if answer["seen"] != token:
@@ -189,15 +200,31 @@ class OnRay:
             except self._ray.exceptions.RayTaskError:
                 raise  # a fault of ours, not a death
             except self._ray.exceptions.RayError as error:
-                found = Ended(run=run, outcome=None, death=_in_a_line(error))
+                found = Ended(
+                    run=run, outcome=None, death=f"its worker died, {_in_a_line(error)}"
+                )
             ended.append(found)
         return ended
 
 
 def _in_a_line(error: Exception) -> str:
-    """Return what Ray says of a death, without its page of advice."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"its worker died, {type(error).__name__}: {first}"[:200]
+    """Return what Ray says, without its page of advice."""
+    first, _, _ = " ".join(str(error).split()).partition(". ")
+    return f"{type(error).__name__}: {first}"[:_LONGEST]
+
+
+def _reach(address: str) -> None:
+    """Refuse an address where nobody listens; Ray would try for minutes."""
+    place = re.fullmatch(r"(?:ray://)?\[?(.+?)\]?:(\d+)", address)
+    if place is None:
+        return  # "auto", which Ray looks up at once
+    try:
+        socket.create_connection((place[1], int(place[2])), _REACH_WITHIN).close()
+    except (OSError, OverflowError) as error:
+        reason = f"that nobody answers there ({error})"
+        raise refusal(
+            "address", "that of a Ray cluster", f"{address!r}, and {reason}"
+        ) from None
 
 
 @contextmanager
