@@ -18,6 +18,9 @@ was found, and where it was found first.  :func:`refusal` writes it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 __all__ = [
     "AssumptionError",
     "EscapadeError",
@@ -27,6 +30,7 @@ __all__ = [
     "SolverError",
     "StorageError",
     "check_kind",
+    "did_you_mean",
     "refusal",
 ]
 
@@ -99,8 +103,20 @@ def refusal(
     return InvalidInputError("".join(map(_printable, message)))
 
 
+def did_you_mean(word: object, words: Iterable[str]) -> str:
+    """Return a question about the nearest of some words; empty if none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("supports", ["support", "costs"])
+    " (did you mean 'support'?)"
+    """
+    near = get_close_matches(str(word), list(words), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
 def check_kind(argument: str, value: object, *kinds: type) -> None:
-    """Refuse a value that is of none of these classes.
+    """Refuse a value that is of none of these classes; say where in it one stands.
 
     Examples
     --------
@@ -111,7 +127,10 @@ def check_kind(argument: str, value: object, *kinds: type) -> None:
     """
     if not isinstance(value, kinds):
         names = " or ".join(f"a {kind.__name__}" for kind in kinds)
-        raise refusal(argument, names, f"a {type(value).__name__}")
+        parts = [kind.__name__.lower() for kind in kinds]
+        held = [f"; give its .{part}" for part in parts if part in dir(value)]
+        found = f"a {type(value).__name__}{held[0] if held else ''}"
+        raise refusal(argument, names, found)
 
 
 def _printable(character: str) -> str:

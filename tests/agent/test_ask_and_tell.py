@@ -143,7 +143,7 @@ def test_what_cannot_be_read_is_refused(agent):
     with pytest.raises(InvalidInputError, match=r"cost: expected 1 numbers, found sha"):
         agent.tell(decision, reward=0.0, cost=[0.0, 0.0], next_state=0)
     with pytest.raises(
-        InvalidInputError, match="knowledge: expected a Knowledge, found CMDP"
+        InvalidInputError, match="knowledge: expected a Knowledge, found a CMDP"
     ):
         E4(workshop().cmdp)
 

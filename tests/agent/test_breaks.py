@@ -154,7 +154,7 @@ def test_a_cost_above_its_bound_is_a_clear_error_and_loses_nothing():
             discount=0.9, budget=4.0, reward_max=1.0, cost_max=2.0,
         ),
     )  # fmt: skip
-    agent = E4(dear.knowledge, E4Settings(known_after=5))
+    agent = E4(world.knowledge, E4Settings(known_after=5))
     with pytest.raises(AssumptionError, match=r"cost: expected a number in \[0, 1\]"):
         simulate(agent, dear.make_env(), 500)
     decision = agent.open_decision

@@ -98,8 +98,7 @@ class E4:
     def __init__(
         self, knowledge: Knowledge, settings: E4Settings | None = None
     ) -> None:
-        if not isinstance(knowledge, Knowledge):
-            raise refusal("knowledge", "a Knowledge", type(knowledge).__name__)
+        check_kind("knowledge", knowledge, Knowledge)
         self.knowledge = knowledge
         self.born_with = knowledge
         if settings is not None:

@@ -20,7 +20,6 @@ class                       what it does
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 
 from escapade.baselines.base import Baseline, Choice
@@ -30,7 +29,7 @@ from escapade.baselines.lagrangian_q import LagrangianQLearning
 from escapade.baselines.oracle_lp import OracleLP
 from escapade.baselines.psrl import PSRL
 from escapade.baselines.uniform import UniformRandom
-from escapade.errors import refusal
+from escapade.errors import did_you_mean, refusal
 from escapade.knowledge.knowledge import Knowledge
 
 __all__ = [
@@ -76,7 +75,6 @@ def make(name: str, knowledge: Knowledge, *, seed: int | None = 0) -> Baseline:
     'PSRL'
     """
     if name not in _BASELINES:
-        near = get_close_matches(str(name), _BASELINES, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        hint = did_you_mean(name, _BASELINES)
         raise refusal("name", f"one of {list(_BASELINES)}", f"{name!r}{hint}")
     return _BASELINES[name](knowledge, seed=seed)

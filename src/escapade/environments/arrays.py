@@ -15,6 +15,10 @@ rows that happen to sum to 1 prove nothing.  Tables without a next state are alw
 ``R[s, a]`` and ``C[s, a]`` or ``C[k, s, a]``.  With ``per_transition`` rewards and
 costs depend on the next state too, and stand in the same order as ``P``, dense; several
 channels of costs are stacked in front.
+
+What an agent is told stands beside: either whole, as ``knowledge``, or in keywords of
+:class:`escapade.Knowledge`, of which ``support`` and ``known_rows`` stand in the order
+of ``P`` as well.
 """
 
 from __future__ import annotations
@@ -24,10 +28,11 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import scipy.sparse as sp
 
+from escapade.environments.telling import check_keywords, check_told, tell
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.knowledge.knowledge import Knowledge
-from escapade.model.arguments import read_numbers
+from escapade.model.arguments import read_discount, read_numbers
 from escapade.model.cmdp import CMDP
 from escapade.typing import ArrayLike, FloatArray
 
@@ -38,6 +43,17 @@ Convention = Literal["sas", "ass", "s'sa"]
 
 _AXES = {"sas": (0, 1, 2), "ass": (1, 0, 2), "s'sa": (1, 2, 0)}
 """Where state, action and next state stand."""
+
+_MODEL = (
+    "start",
+    "available",
+    "reward_max",
+    "cost_max",
+    "state_names",
+    "action_names",
+    "coordinates",
+)
+"""Keywords of the model; all others are of what is known."""
 
 
 def from_arrays(
@@ -51,7 +67,7 @@ def from_arrays(
     per_transition: bool = False,
     name: str = "arrays",
     knowledge: Knowledge | None = None,
-    **model: Any,
+    **more: Any,
 ) -> World:
     """Return the world that arrays describe.
 
@@ -68,9 +84,13 @@ def from_arrays(
     name
         What to call the world.
     knowledge
-        What an agent is told; nobody is told the arrays.
-    model
-        Further keywords of :class:`escapade.CMDP`: ``start``, ``available``, names.
+        What an agent is told.
+    more
+        Further keywords of :class:`escapade.CMDP`: ``start``, ``available``,
+        ``reward_max``, ``cost_max``, names.  And in place of ``knowledge`` those of
+        :class:`escapade.Knowledge`: ``support``, ``known_rows`` (in the order of
+        ``P``), ``costs``, ``free``, ``log``, ...  Without any an agent knows sizes and
+        bounds; it is never told the arrays.
 
     Examples
     --------
@@ -84,6 +104,8 @@ def from_arrays(
     ...     convention="ass", discount=0.9, budget=2.0)
     >>> world.cmdp
     CMDP(2 states, 2 actions, 4 pairs, 1 cost, discount 0.9, budget 2)
+    >>> world.knowledge
+    Knowledge(2 states, 2 actions, 4 pairs, 1 cost, 0 rows known)
     """
     if convention not in get_args(Convention):
         raise refusal(
@@ -91,43 +113,80 @@ def from_arrays(
             f"one of {', '.join(map(repr, get_args(Convention)))}",
             repr(convention),
         )
-    matrix, n_states, n_actions = _flat(P, convention)
+    check_keywords(more, own=_MODEL)
+    model = {name: more.pop(name) for name in _MODEL if name in more}
+    matrix, n_states, n_actions = _flat("P", P, convention, R)
     if per_transition:
         model, R, C = _averaged(
             matrix, (n_states, n_actions), R, C, convention, dict(model)
         )
+    _check_rewards(R, discount)
     cmdp = CMDP(matrix, R, C, discount=discount, budget=budget, **model)
+    if knowledge is not None and more:
+        raise refusal("knowledge", "none beside keywords of it", next(iter(more)))
+    told = knowledge
+    if told is None:
+        for argument in ("support", "known_rows"):
+            if more.get(argument) is not None:
+                more[argument] = _flat(argument, more[argument], convention)[0]
+        told = tell(cmdp, **more)
+    check_told(cmdp, told)
     return World(
         name=name,
         description=f"{name}, as their arrays have it.",
         cmdp=cmdp,
-        told=None if knowledge is None else lambda: knowledge,
+        told=lambda: told,
     )
 
 
-def _flat(P: Any, convention: Convention) -> tuple[sp.csr_array, int, int]:
-    """Return the transitions as ``(S · A, S)``, and the sizes."""
+def _check_rewards(R: ArrayLike, discount: float) -> None:
+    """Refuse rewards below 0, and say what to do about them."""
+    least = float(np.min(read_numbers("R", R), initial=0.0))
+    if least < 0.0 and np.isfinite(least):
+        moved = -least / (1.0 - read_discount(discount))
+        raise refusal(
+            "R",
+            "rewards of at least 0 (add a constant to all of them: the order of "
+            f"policies stays, and {-least:g} moves every value by {moved:g})",
+            least,
+        )
+
+
+def _flat(
+    argument: str, P: Any, convention: Convention, R: Any = None
+) -> tuple[sp.csr_array, int, int]:
+    """Return rows as ``(S · A, S)``, and the sizes."""
+    if np.ndim(R) == 1 and np.ndim(P) == 2 and len(R) == np.shape(P)[0]:
+        raise refusal(
+            argument,
+            "every state and action (of rows Q[pair]: P = np.zeros((S, A, S)); "
+            "P[s_indices, a_indices] = Q; R and C alike, and the mask available=)",
+            f"{len(R)} pairs",
+        )
     if sp.issparse(P):
         if convention != "sas":
             raise refusal(
-                "P", f"a list of sparse matrices for {convention!r}", "one of them"
+                argument, f"a list of sparse matrices for {convention!r}", "one of them"
             )
         single = sp.csr_array(cast(Any, P))
         rows, n_states = single.shape
         if n_states == 0 or rows % n_states:
-            raise refusal("P", "shape (S · A, S)", f"shape {single.shape}")
+            raise refusal(argument, "shape (S · A, S)", f"shape {single.shape}")
         return single, n_states, rows // n_states
     if isinstance(P, list | tuple) and P and all(sp.issparse(part) for part in P):
-        return _stacked([sp.coo_array(cast(Any, part)) for part in P], convention)
-    dense = read_numbers("P", P)
+        parts = [sp.coo_array(cast(Any, part)) for part in P]
+        return _stacked(argument, parts, convention)
+    dense = read_numbers(argument, P)
     if dense.ndim != 3:
-        raise refusal("P", "three axes, or sparse matrices", f"shape {dense.shape}")
+        raise refusal(
+            argument, "three axes, or sparse matrices", f"shape {dense.shape}"
+        )
     state, action, after = _AXES[convention]
     ordered = dense.transpose(state, action, after)
     n_states, n_actions, n_after = ordered.shape
     if n_states != n_after:
         raise refusal(
-            "P",
+            argument,
             f"as many next states as states in the order {convention!r}",
             f"{n_after} and {n_states}, shape {dense.shape}",
         )
@@ -139,13 +198,15 @@ def _flat(P: Any, convention: Convention) -> tuple[sp.csr_array, int, int]:
 
 
 def _stacked(
-    parts: list[sp.coo_array], convention: Convention
+    argument: str, parts: list[sp.coo_array], convention: Convention
 ) -> tuple[sp.csr_array, int, int]:
     """Return a list of sparse matrices as one, rows ``s · A + a``."""
     first = parts[0].shape
     for k, part in enumerate(parts):
         if part.shape != first:
-            raise refusal("P", f"shape {first}", f"shape {part.shape}", f"matrix {k}")
+            raise refusal(
+                argument, f"shape {first}", f"shape {part.shape}", f"matrix {k}"
+            )
     of = np.repeat(np.arange(len(parts)), [part.nnz for part in parts])
     row = np.concatenate([part.row for part in parts]).astype(np.int64)
     column = np.concatenate([part.col for part in parts]).astype(np.int64)
@@ -164,7 +225,7 @@ def _stacked(
     n_states, n_actions, n_after = sizes[convention]
     if n_after != n_states:
         raise refusal(
-            "P",
+            argument,
             f"as many next states as states in the order {convention!r}",
             f"{n_after} and {n_states}",
         )

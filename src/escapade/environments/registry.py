@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
 import gymnasium
 
+from escapade import errors
 from escapade.environments.battery import battery
 from escapade.environments.cmdp_env import CMDPEnv
 from escapade.environments.cycles import toll_cycle, wall_cycle
@@ -117,8 +117,7 @@ def did_you_mean(name: str) -> str:
     >>> did_you_mean("wall_cycle")
     " (did you mean 'wall-cycle'?)"
     """
-    near = get_close_matches(str(name), _WORLDS, n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    return errors.did_you_mean(name, _WORLDS)
 
 
 def _make_env(

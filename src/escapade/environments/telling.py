@@ -2,16 +2,71 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from escapade.errors import check_kind, did_you_mean, refusal
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.cmdp import CMDP
 from escapade.typing import BoolArray, FloatArray
 
-__all__ = ["costs_of", "rows_of", "tell"]
+__all__ = ["check_keywords", "check_told", "costs_of", "rows_of", "tell"]
+
+_KEYWORDS = frozenset(inspect.signature(Knowledge).parameters)
+_SIZES = frozenset({"n_states", "n_actions"})
+
+
+def check_keywords(found: Collection[str], *, own: Collection[str]) -> None:
+    """Refuse a keyword that is neither one's own nor one of ``Knowledge`` left open."""
+    words = sorted((_KEYWORDS | set(own)) - _SIZES)
+    for word in found:
+        if word not in words:
+            raise refusal(
+                "keyword",
+                "one of this function, or of Knowledge but for the sizes",
+                f"{word}={did_you_mean(word, words)}",
+            )
+
+
+def check_told(cmdp: CMDP, knowledge: Knowledge) -> None:
+    """Refuse knowledge of another problem than this world's.
+
+    Bounds on samples may be wider than the world's; the rest has to be the same.
+    """
+    check_kind("knowledge", knowledge, Knowledge)
+    for name, theirs, ours in (
+        ("states", knowledge.n_states, cmdp.n_states),
+        ("actions", knowledge.n_actions, cmdp.n_actions),
+        ("pairs", knowledge.n_pairs, cmdp.n_pairs),
+        ("costs", knowledge.n_costs, cmdp.n_costs),
+    ):
+        if theirs != ours:
+            raise refusal("knowledge", f"the world's {ours} {name}", theirs)
+    pairs = (knowledge.pairs.pair_state, knowledge.pairs.pair_action)
+    if not np.array_equal(pairs, (cmdp.pair_state, cmdp.pair_action)):
+        raise refusal("knowledge", "the actions that the world offers", "others")
+    if knowledge.discount != cmdp.discount:
+        raise refusal(
+            "knowledge", f"the world's discount, {cmdp.discount:g}", knowledge.discount
+        )
+    for name, told, true, fits in (
+        ("budget", knowledge.budget, cmdp.budget, np.equal),
+        ("cost_max", knowledge.cost_max, cmdp.cost_max, np.greater_equal),
+        ("reward_max", [knowledge.reward_max], [cmdp.reward_max], np.greater_equal),
+    ):
+        for k, (mine, its) in enumerate(zip(told, true, strict=True)):
+            if not fits(mine, its):
+                least = "" if fits is np.equal else "at least "
+                raise refusal(
+                    "knowledge",
+                    f"{least}the world's {name}, {its:g}",
+                    float(mine),
+                    f"channel {k}" if len(told) > 1 else None,
+                )
 
 
 def tell(cmdp: CMDP, **told: Any) -> Knowledge:

@@ -105,7 +105,11 @@ class World:
                 "a world that says what an agent may assume",
                 f"{self.name!r}, which does not; build an escapade.Knowledge",
             )
-        return self.told()
+        from escapade.environments.telling import check_told
+
+        knowledge = self.told()
+        check_told(self.cmdp, knowledge)
+        return knowledge
 
     @cached_property
     def env(self) -> CMDPEnv:

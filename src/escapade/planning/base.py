@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
-from escapade.errors import refusal
+from escapade.errors import check_kind, refusal
 from escapade.model.cmdp import CMDP
 from escapade.planning.solution import Solution
 from escapade.uncertainty.base import UncertaintySet
@@ -57,8 +57,7 @@ class RobustSolver(Protocol):
 
 def check_robust(problem: Any, uncertainty: Any, objective: Any) -> None:
     """Refuse what no robust solver can work with; ``uncertainty`` may be ``None``."""
-    if not isinstance(problem, CMDP):
-        raise refusal("problem", "a CMDP", f"a {type(problem).__name__}")
+    check_kind("problem", problem, CMDP)
     if objective not in ("nominal", "worst"):
         raise refusal("objective", "'nominal' or 'worst'", repr(objective))
     if uncertainty is None:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.csgraph as csgraph
 
-from escapade.errors import refusal
+from escapade.errors import check_kind
 from escapade.knowledge.belief import Belief
 from escapade.knowledge.birth import at_birth
 from escapade.knowledge.knowledge import Knowledge
@@ -71,8 +71,7 @@ class Plant:
                 kept=1.0,
                 belief=None,
             )
-        if not isinstance(problem, Knowledge):
-            raise refusal("problem", "Knowledge or a CMDP", type(problem).__name__)
+        check_kind("problem", problem, Knowledge, CMDP)
         belief, cap = at_birth(problem, delta=delta, margin=margin)
         sure = belief.failure_probability == 0.0
         return cls(

@@ -10,10 +10,9 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
-from escapade.errors import refusal
+from escapade.errors import did_you_mean, refusal
 
 __all__ = [
     "check_keys",
@@ -114,5 +113,4 @@ def show(value: Any) -> str:
 
 def hint(value: Any, known: Iterable[str]) -> str:
     """Name what may have been meant instead, if anything is close."""
-    close = get_close_matches(value, list(known), n=1) if isinstance(value, str) else []
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return did_you_mean(value, known) if isinstance(value, str) else ""
