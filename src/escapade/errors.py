@@ -23,6 +23,7 @@ from difflib import get_close_matches
 
 __all__ = [
     "AssumptionError",
+    "BrokenAssumptionWarning",
     "EscapadeError",
     "InvalidFileError",
     "InvalidInputError",
@@ -56,6 +57,10 @@ class SolverError(EscapadeError, RuntimeError):
 
 class AssumptionError(EscapadeError, RuntimeError):
     """The world did what the stated assumptions rule out."""
+
+
+class BrokenAssumptionWarning(UserWarning):
+    """A lifetime went on with its fallback, after an assumption proved false."""
 
 
 class StorageError(EscapadeError, RuntimeError):

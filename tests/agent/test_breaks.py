@@ -11,7 +11,11 @@ from tests.simulation.worlds import told, two_budgets, workshop
 
 from escapade.agent import E4, E4Settings, Phase
 from escapade.environments import World
-from escapade.errors import AssumptionError, InvalidInputError
+from escapade.errors import (
+    AssumptionError,
+    BrokenAssumptionWarning,
+    InvalidInputError,
+)
 from escapade.kernels.evidence import bernoulli_interval
 from escapade.model import CMDP
 from escapade.simulation import simulate
@@ -59,8 +63,12 @@ def test_a_kernel_with_an_impossible_successor_ends_in_the_fallback(compiled):
         ),
     )  # fmt: skip
     agent = E4(lie.knowledge, E4Settings(known_after=5))
-    trace = simulate(agent, lie.make_env(), 300, compiled=compiled)
+    with pytest.warns(BrokenAssumptionWarning, match="an assumption broke"):
+        trace = simulate(agent, lie.make_env(), 300, compiled=compiled)
     assert "found state 3" in agent.breaks[0]
+    assert trace.summary()["breaks"] == list(trace.breaks) == agent.breaks
+    assert f"broken: {agent.breaks[0]}" in repr(trace)
+    assert len(set(agent.breaks)) == len(agent.breaks)
     at = int(agent.breaks[0].split()[1].rstrip(":"))
     assert set(trace.phases[at + 1 :].tolist()) <= {int(p) for p in HOMEWARD}
     assert not trace.costs[-100:].any()  # rest in the first cells is free
@@ -80,7 +88,8 @@ def test_a_free_pair_that_costs_is_a_break_at_once(compiled):
         ),
     )  # fmt: skip
     agent = E4(lie.knowledge, E4Settings(known_after=5))
-    trace = simulate(agent, lie.make_env(), 400, compiled=compiled)
+    with pytest.warns(BrokenAssumptionWarning, match="an assumption broke"):
+        trace = simulate(agent, lie.make_env(), 400, compiled=compiled)
     at = int(np.argmax(trace.costs[:, 0] == 1.0))
     assert agent.breaks[0] == (
         f"decision {at}: cost: expected 0 in state 1, action 1, as was told at birth, "
@@ -139,7 +148,8 @@ def test_a_kernel_beside_the_set_is_a_break_with_the_stated_power():
         env = with_truth(World(
             name="x", description="y", cmdp=truth, told=lambda: knowledge
         ), truth).make_env()  # fmt: skip
-        simulate(agent, env, 1_500, seed=seed)
+        with pytest.warns(BrokenAssumptionWarning, match="an assumption broke"):
+            simulate(agent, env, 1_500, seed=seed)
         assert "found a contradiction after" in agent.breaks[0]
 
 

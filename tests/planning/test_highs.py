@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from escapade.errors import InvalidInputError, SolverError
+from escapade.planning import highs
 from escapade.planning.highs import LinearProgram, check_method, maximise
 
 METHODS = ["simplex", "interior_point"]
@@ -75,6 +76,32 @@ def test_limits_stop_it() -> None:
     assert short.outcome == "iteration_limit"
     assert maximise(hard, time_limit=1e-9, presolve=False).outcome == "time_limit"
     assert maximise(hard).iterations > short.iterations
+
+
+class Reluctant(dict[highspy.HighsModelStatus, str]):
+    """Outcomes of which the first few are not recognised."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__(highs._OUTCOMES)
+        self.failures = failures
+
+    def __contains__(self, status: object) -> bool:
+        self.failures -= 1
+        return self.failures < 0 and super().__contains__(status)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_what_breaks_down_is_asked_in_another_way(failures, monkeypatch) -> None:
+    monkeypatch.setattr(highs, "_OUTCOMES", Reluctant(failures))
+    answer = maximise(program())
+    assert answer.outcome == "optimal"
+    assert program().objective @ answer.x == pytest.approx(12.0)
+
+
+def test_what_breaks_down_in_every_way_is_an_error(monkeypatch) -> None:
+    monkeypatch.setattr(highs, "_OUTCOMES", Reluctant(3))
+    with pytest.raises(SolverError, match="broke down with 'Optimal', by either"):
+        maximise(program())
 
 
 def test_what_highs_cannot_read_is_an_error() -> None:

@@ -233,7 +233,7 @@ def test_one_who_can_only_stay_is_told_so():
     found = ep.preflight(knowledge)
     assert found.promisable
     assert (found.open_pairs, found.open_states) == (1, 1)
-    assert "stays where it is" in found.warnings[-1]
+    assert "stays there" in found.warnings[0]
 
 
 def test_facts_and_json_say_the_same():
@@ -252,8 +252,74 @@ def test_facts_and_json_say_the_same():
         ("wall-cycle", {}, "problem"),
         (two_ways(), {"epsilon": 0.0}, "epsilon"),
         (two_ways(), {"known_after": 0}, "known_after"),
+        (two_ways(), {"reserve": -0.1}, "reserve"),
     ],
 )
 def test_what_is_wrong_is_named(problem, keywords, named):
     with pytest.raises(InvalidInputError, match=f"^{named}: expected"):
         ep.preflight(problem, **keywords)
+
+
+def gated(budget: float) -> ep.Knowledge:
+    """Rest that is free, and a gate whose cost only a try can tell."""
+    support = np.zeros((2, 2, 2), dtype=bool)
+    support[:, 0] = np.eye(2)
+    support[:, 1] = np.eye(2)[::-1]
+    return ep.Knowledge(
+        2,
+        2,
+        discount=0.9,
+        budget=budget,
+        reward_max=1.0,
+        cost_max=1.0,
+        support=support,
+        free=[[True, False], [True, False]],
+    )
+
+
+@pytest.mark.parametrize("budget", [0.9, 1.0, 1.1, 1.3])
+def test_pairs_that_will_never_be_tried_are_told_with_what_would_open_them(budget):
+    found = ep.preflight(gated(budget))
+    assert found.promisable
+    assert found.untried_pairs.tolist() == [1]  # the other state is not met at birth
+    (said,) = [words for words in found.warnings if "never be tried" in words]
+    assert "state 0, action 1 one try may cost 1" in said
+    assert ("reserve=0" in said) == (0.995 * budget >= 1.0)
+    enough = float(said.split("raise the budget to ")[1].split(",")[0])
+    wider = ep.preflight(gated(enough * (1.0 + 1e-5)))
+    assert wider.untried_pairs.size == 0
+    assert wider.open_states == 2
+    lives = [
+        ep.simulate(ep.E4(gated(b), ep.E4Settings(known_after=2)), gate_env(), 200)
+        for b in (budget, enough * (1.0 + 1e-5))
+    ]
+    assert 1 not in lives[0].actions
+    assert 1 in lives[1].actions
+
+
+def gate_env():
+    rows = np.zeros((2, 2, 2))
+    rows[:, 0] = np.eye(2)
+    rows[:, 1] = np.eye(2)[::-1]
+    cmdp = ep.CMDP(
+        rows, [[0.0, 1.0]] * 2, [[0.0, 0.5]] * 2, discount=0.9, budget=9.0,
+        reward_max=1.0, cost_max=1.0,
+    )  # fmt: skip
+    return ep.environments.CMDPEnv(cmdp)
+
+
+def test_with_nothing_kept_back_they_open_sooner():
+    found = ep.preflight(gated(1.1), reserve=0.0)
+    assert found.untried_pairs.size == 0
+    settings = ep.E4Settings(known_after=2, reserve=0.0)
+    trace = ep.simulate(ep.E4(gated(1.1), settings), gate_env(), 200)
+    assert 1 in trace.actions
+
+
+def test_printing_shows_facts_warnings_and_mends():
+    shown = str(ep.preflight(gated(1.0)))
+    assert shown.splitlines()[0].startswith("examined")
+    assert "\nwarnings:\n- " in shown
+    assert "what would mend it:\n- raise the budget" in str(
+        ep.preflight(two_ways(budget=4.0))
+    )

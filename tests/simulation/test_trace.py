@@ -57,6 +57,7 @@ def test_the_summary_is_the_trace_in_a_few_numbers():
         "least_promise": [2.0, 4.0],
         "least_slack": [0.5, 0.5],
         "budget": [4.0, 5.0],
+        "breaks": [],
     }  # fmt: skip
 
 

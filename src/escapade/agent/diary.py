@@ -45,6 +45,7 @@ def read(agent: E4, journal: Mapping[str, Any]) -> None:
     agent._renew_at = int(journal["renew_at"])
     agent.decisions = int(journal["decisions"])
     agent.breaks = [str(what) for what in journal["breaks"]]
+    agent._broken = {said.partition(": ")[2] for said in agent.breaks}
     agent.drifts = [str(what) for what in journal["drifts"]]
     agent.state = journal["state"]
     agent._open = unpack_opened(journal["open"])

@@ -141,6 +141,7 @@ class E4:
         self.plans = 1
         self.decisions = 0
         self.breaks: list[str] = []
+        self._broken: set[str] = set()
         self.drifts: list[str] = []
         self.drift: Drift | None = None
         if self.settings.drift_window is not None:
@@ -164,9 +165,13 @@ class E4:
         start = np.flatnonzero(self.knowledge.start)
         outside = start[~self.safety.promisable[start]]
         if outside.size:
+            less = (self.cap < self.knowledge.budget).any()
             raise AssumptionError(
                 f"knowledge: expected a budget that can be promised from the start, "
                 f"found that {self.safety.at_birth.why(int(outside[0]))}"
+                f"{' (the budget less its margin)' if less else ''}; "
+                f"escapade.preflight(knowledge) tells the least budget and what else "
+                f"would mend it"
             )
 
     @property
@@ -499,8 +504,13 @@ class E4:
         self.planned = self.planning.plan(self.belief, self.safety, state)
 
     def break_down(self, what: str) -> None:
-        """Note that an assumption broke, and keep to the fallback from now on."""
-        self.breaks.append(f"decision {self.decisions - 1}: {what}")
+        """Note that an assumption broke, and keep to the fallback from now on.
+
+        What breaks again and again is noted once.
+        """
+        if what not in self._broken:
+            self._broken.add(what)
+            self.breaks.append(f"decision {self.decisions - 1}: {what}")
         self.certified, self.gap = False, None
         self.late.give_up()
         self.planned = self.planning.nothing_but_fallback(self.planned)

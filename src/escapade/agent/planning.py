@@ -25,6 +25,7 @@ from escapade.kernels.ledger import Ledger, Plan
 from escapade.kernels.paper import NO_RULES, Rules
 from escapade.knowledge.belief import Belief
 from escapade.model.layout import Pairs
+from escapade.preflight.outlook import kept_back
 from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Planned", "Planning"]
@@ -138,7 +139,7 @@ class Planning:
         visits = belief.evidence.pair_visits
         cap = safety.cap
         home_cost, room = home_and_room(safety)
-        reserve = np.minimum(settings.reserve * knowledge.cost_max, 0.25 * room)
+        reserve = kept_back(settings.reserve, knowledge.cost_max, room)
         affordable = (safety.q + reserve[:, np.newaxis] <= cap[:, np.newaxis]).all(
             axis=0
         )

@@ -122,7 +122,7 @@ def long_run_policy(cmdp: CMDP, rates: FloatArray, start: FloatArray) -> LongRun
 
     def answer(objective: FloatArray, most: FloatArray) -> LinearAnswer:
         haste = np.full(n, -_HASTE * max(float(np.abs(objective).max()), 1.0))
-        return _maximise(
+        return maximise(
             LinearProgram(
                 objective=np.concatenate([objective, haste]),
                 matrix=matrix,
@@ -150,14 +150,6 @@ def long_run_policy(cmdp: CMDP, rates: FloatArray, start: FloatArray) -> LongRun
         rates=cmdp.cost @ often,
         feasible=feasible,
     )
-
-
-def _maximise(program: LinearProgram) -> LinearAnswer:
-    """Solve a program; HiGHS breaks down on some, but seldom in every way it has."""
-    try:
-        return maximise(program)
-    except SolverError:
-        return maximise(program, presolve=False)
 
 
 def _classes(cmdp: CMDP, often: FloatArray) -> list[FloatArray]:

@@ -44,7 +44,7 @@ from escapade.errors import AssumptionError, refusal
 from escapade.experiment.versions import versions
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.arguments import MOST_INDEX, read_count
-from escapade.simulation.simulate import simulate
+from escapade.simulation.simulate import live_through
 from escapade.simulation.trace import discounted_from
 from escapade.typing import Agent, FloatArray
 
@@ -310,7 +310,7 @@ def _live(
             agent = make(world.knowledge, own)
         except AssumptionError as error:
             return str(error)
-        trace = simulate(agent, world.make_env(), steps, seed=other)
+        trace = live_through(agent, world.make_env(), steps, seed=other)
         rewards.append(trace.rewards)
         to_go.append(discounted_from(trace.costs, world.cmdp.discount))
         if len(rewards) < len(seeds):

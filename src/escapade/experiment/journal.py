@@ -185,6 +185,11 @@ class Journal:
             budget=self._budget,
             stopped=stopped,
             plans=[step - first for (step,) in plans],
+            breaks=[
+                str(event.content["what"])
+                for event in self.events("break")
+                if event.step <= stop
+            ],
         )
 
     def events(self, *kinds: str, first: int = 0) -> list[Event]:

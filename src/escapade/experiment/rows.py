@@ -103,6 +103,7 @@ def trace_of(
     budget: FloatArray,
     stopped: str,
     plans: Sequence[int] = (),
+    breaks: Sequence[str] = (),
 ) -> Trace:
     """Return rows whose outcome is known as a trace."""
     n_costs = budget.size
@@ -126,6 +127,7 @@ def trace_of(
         stopped=stopped,
         phase_names=tuple(phase.label for phase in Phase),
         reason_names=dict(REASONS),
+        breaks=tuple(breaks),
     )
 
 

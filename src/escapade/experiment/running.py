@@ -42,7 +42,7 @@ from escapade.experiment.store import FILES, SUMMARY, Run
 from escapade.experiment.summary import digest_of, summarise
 from escapade.experiment.versions import versions
 from escapade.model.archives import write_atomically
-from escapade.simulation.simulate import begin, simulate
+from escapade.simulation.simulate import begin, live_through
 from escapade.simulation.trace import Trace
 
 __all__ = ["Interruption", "live"]
@@ -256,7 +256,7 @@ class _Life:
 
     def _simulate(self, steps: int) -> Trace:
         begun = self.step
-        return simulate(
+        return live_through(
             self.agent,
             self.env,
             steps,

@@ -89,6 +89,9 @@ def maximise(
 ) -> LinearAnswer:
     """Solve a linear program.
 
+    HiGHS breaks down on some programs, but seldom in every way it has; so it is asked
+    again, with the other setting of ``presolve`` and then by the other method.
+
     Parameters
     ----------
     program
@@ -105,6 +108,30 @@ def maximise(
     SolverError
         If HiGHS breaks down.
     """
+    other: Method = "simplex" if method == "interior_point" else "interior_point"
+    for way, reduce in ((method, presolve), (method, not presolve), (other, True)):
+        solver = _solver(
+            way, max_iterations=max_iterations, time_limit=time_limit, presolve=reduce
+        )
+        if solver.passModel(_model(program)) == highspy.HighsStatus.kError:
+            raise SolverError("HiGHS refuses the linear program")
+        solver.run()
+        if solver.getModelStatus() in _OUTCOMES:
+            return _answer(solver)
+    said = solver.modelStatusToString(solver.getModelStatus())
+    raise SolverError(
+        f"HiGHS broke down with {said!r}, by either method; try ColumnGeneration"
+    )
+
+
+def _solver(
+    method: Method,
+    *,
+    max_iterations: int | None,
+    time_limit: float | None,
+    presolve: bool,
+) -> highspy.Highs:
+    """Return HiGHS with its options set."""
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     options: dict[str, bool | int | float | str] = {
         "output_flag": False,
@@ -124,15 +151,11 @@ def maximise(
     for name, value in options.items():
         if solver.setOptionValue(name, value) == highspy.HighsStatus.kError:
             raise SolverError(f"HiGHS refuses the option {name} = {value!r}")
-    if solver.passModel(_model(program)) == highspy.HighsStatus.kError:
-        raise SolverError("HiGHS refuses the linear program")
-    solver.run()
-    status = solver.getModelStatus()
-    if status not in _OUTCOMES:
-        raise SolverError(
-            f"HiGHS broke down with {solver.modelStatusToString(status)!r}; try "
-            f"ColumnGeneration, or the other method of the linear program"
-        )
+    return solver
+
+
+def _answer(solver: highspy.Highs) -> LinearAnswer:
+    """Return what HiGHS came to."""
     solution, info = solver.getSolution(), solver.getInfo()
     iterations = (
         max(info.simplex_iteration_count, 0)
@@ -140,7 +163,7 @@ def maximise(
         + max(info.crossover_iteration_count, 0)
     )
     return LinearAnswer(
-        outcome=_OUTCOMES[status],
+        outcome=_OUTCOMES[solver.getModelStatus()],
         x=np.array(solution.col_value) if solution.value_valid else None,
         prices=-np.array(solution.row_dual) if solution.dual_valid else None,
         iterations=iterations,

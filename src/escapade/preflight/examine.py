@@ -18,7 +18,7 @@ from escapade.planning.solve import solve
 from escapade.preflight.findings import Preflight
 from escapade.preflight.lemma import known_at_birth, requirements
 from escapade.preflight.mends import mends
-from escapade.preflight.outlook import beyond_help, open_pairs
+from escapade.preflight.outlook import Outlook, beyond_help, outlook
 from escapade.preflight.plant import Plant, least_budget
 from escapade.theory.diameter import diameter
 from escapade.theory.horizons import horizon_time
@@ -40,6 +40,7 @@ def preflight(
     delta: float = 0.05,
     margin: float = 0.005,
     known_after: int = 20,
+    reserve: float = 0.5,
 ) -> Preflight:
     """Examine a plant before a life begins in it.
 
@@ -47,7 +48,7 @@ def preflight(
     ----------
     problem
         What an agent would be told; or a model, which is then taken as known.
-    epsilon, delta, margin, known_after
+    epsilon, delta, margin, known_after, reserve
         As in :class:`escapade.E4Settings`.
 
     Examples
@@ -67,6 +68,9 @@ def preflight(
         if not read_number(name, value) > 0.0:
             raise refusal(name, "a number above 0", value)
     quota = read_count("known_after", known_after, least=1)
+    share = read_number("reserve", reserve)
+    if not 0.0 <= share < np.inf:
+        raise refusal("reserve", "a number of at least 0", reserve)
     plant = Plant.of(problem, delta=delta, margin=margin)
     model = plant.model
     found = plant.fallback()
@@ -77,8 +81,8 @@ def preflight(
     steps, lemma = requirements(
         plant, found, known=known, reachable=reachable, epsilon=epsilon
     )
-    pairs = open_pairs(plant, found)
-    met = plant.reached_by(pairs) if promisable else np.zeros_like(reachable)
+    view = outlook(plant, found, reserve=share)
+    met = plant.reached_by(view.open) if promisable else np.zeros_like(reachable)
     binds = budget_binds(model) if _rewards_known(plant) else None
     horizon, visits = _settled(model, epsilon=epsilon, delta=delta)
     return Preflight(
@@ -104,15 +108,21 @@ def preflight(
         fallback_cost=found.unrestricted_cost[:, plant.start].max(axis=1),
         unpromisable_states=np.flatnonzero(~found.promisable),
         never_promisable=np.flatnonzero(beyond_help(plant) & ~found.promisable),
-        open_pairs=int((pairs & met[model.pair_state]).sum()),
+        open_pairs=int((view.open & met[model.pair_state]).sum()),
         open_states=int(met.sum()),
+        untried_pairs=np.flatnonzero(view.untried & met[model.pair_state]),
         requirements=tuple(channel.requirements for channel in lemma),
         budget_binds=binds,
         mend=()
         if promisable
         else mends(problem, plant, least, delta=delta, margin=margin),
         warnings=_warnings(
-            plant, promisable=promisable, binds=binds, reachable=reachable, met=met
+            plant,
+            promisable=promisable,
+            binds=binds,
+            reachable=reachable,
+            met=met,
+            untried=_untried(plant, view, met=met, reserve=share),
         ),
         fallback=found,
     )
@@ -192,6 +202,7 @@ def _warnings(
     binds: bool | None,
     reachable: BoolArray,
     met: BoolArray,
+    untried: str,
 ) -> tuple[str, ...]:
     said = []
     model = plant.model
@@ -207,12 +218,42 @@ def _warnings(
         and met.sum() == plant.start.sum() < reachable.sum()
     ):
         said.append(
-            "the budget can be promised, but at birth nothing that leads on from the "
-            "start can be afforded: the agent stays where it is until it knows more"
+            "the budget can be promised, but at birth nothing that leads on from where "
+            "life may begin can be afforded: the agent stays there until it knows more"
         )
+    if untried:
+        said.append(untried)
     if model.n_costs > 1 and not promisable:
         said.append(
             "with several budgets one fallback serves all: that none of those tried "
             "does proves nothing about other policies"
         )
     return tuple(said)
+
+
+def _untried(plant: Plant, view: Outlook, *, met: BoolArray, reserve: float) -> str:
+    """Say which pairs an agent will never try, and what would change that; or ''."""
+    model = plant.model
+    closed = np.flatnonzero(view.untried & met[model.pair_state])
+    if not closed.size:
+        return ""
+    caps = view.opening_caps(model.cost_max, reserve)[:, closed]
+    easiest = int(
+        np.argmin((caps / np.maximum(plant.cap, 1e-300)[:, None]).max(axis=0))
+    )
+    pair = int(closed[easiest])
+    k = int(np.argmax(plant.cost[:, pair] + view.kept - plant.cap))
+    channel = f" in channel {k}" if model.n_costs > 1 else ""
+    budget = ", ".join(
+        f"{b:.6g}" for b in np.maximum(caps[:, easiest] / plant.kept, model.budget)
+    )
+    without = (view.cost[:, pair] <= plant.cap).all() and view.kept[k] > 0.0
+    told = "" if plant.belief is None else ", or say what they cost"
+    return (
+        f"{closed.size} pairs of the states that can be met at birth will never be "
+        f"tried: for state {model.pair_state[pair]}, action {model.pair_action[pair]} "
+        f"one try may cost {plant.cost[k, pair]:.6g}{channel}, and {view.kept[k]:.6g} "
+        f"is kept back, while at most {plant.cap[k]:.6g} is ever promised; to open it "
+        f"and its like, raise the budget to {budget}"
+        f"{', keep less back (reserve=0)' if without else ''}{told}"
+    )

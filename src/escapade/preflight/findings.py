@@ -62,8 +62,11 @@ class Preflight:
     never_promisable
         Those of them that cost more than a budget whatever is true.
     open_pairs, open_states
-        How many pairs a full promise pays for at birth, and how many states those can
-        meet from the start: where an agent can go at first.
+        How many pairs a full promise pays for at birth, less what an agent keeps back,
+        and how many states those can meet from the start: where it can go at first.
+    untried_pairs
+        Pairs of those states that will never be tried, as one try may cost more than
+        is ever promised, less what is kept back.
     requirements
         The requirements of the Escape Budget Lemma, one tuple a channel.
     budget_binds
@@ -99,6 +102,7 @@ class Preflight:
     never_promisable: IntArray
     open_pairs: int
     open_states: int
+    untried_pairs: IntArray
     requirements: tuple[tuple[Condition, ...], ...]
     budget_binds: bool | None
     mend: tuple[str, ...]
@@ -148,7 +152,8 @@ class Preflight:
             "fallback": f"costs {_joined(self.fallback_cost)} from the start at worst",
             "not promisable": f"{self.unpromisable_states.size} states, "
             f"{self.never_promisable.size} of them whatever is true",
-            "open at birth": f"{self.open_pairs} pairs, {self.open_states} states",
+            "open at birth": f"{self.open_pairs} pairs, {self.open_states} states; "
+            f"{self.untried_pairs.size} pairs there will never be tried",
             "the paper's rule": "could promise it" if self.lemma_holds else "could not",
         }
         if binding is not None:
@@ -192,6 +197,7 @@ class Preflight:
             "never_promisable": self.never_promisable,
             "open_pairs": self.open_pairs,
             "open_states": self.open_states,
+            "untried_pairs": self.untried_pairs,
             "lemma_holds": self.lemma_holds,
             "binding": None if binding is None else _condition(binding),
             "requirements": [
@@ -201,6 +207,18 @@ class Preflight:
             "mend": self.mend,
             "warnings": self.warnings,
         }
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        width = max(len(name) for name in facts)
+        lines = [f"{name:{width}}  {value}" for name, value in facts.items()]
+        for title, sentences in (
+            ("what would mend it", self.mend),
+            ("warnings", self.warnings),
+        ):
+            if sentences:
+                lines += ["", f"{title}:", *(f"- {one}" for one in sentences)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         answer = "promisable" if self.promisable else "not promisable"

@@ -47,7 +47,7 @@ from escapade.agent.phases import Phase
 from escapade.errors import refusal
 from escapade.model.arguments import MOST_INDEX, read_count, read_number
 from escapade.simulation.audit_report import Audit, PhaseAccount
-from escapade.simulation.simulate import simulate
+from escapade.simulation.simulate import live_through
 from escapade.simulation.trace import Trace, discounted_from
 from escapade.theory.betting import upper_mean_bound
 from escapade.typing import Agent, CodeArray, FloatArray, IntArray
@@ -179,7 +179,7 @@ def _live(
             "a function that returns an escapade.typing.Agent",
             type(agent).__name__,
         )
-    trace = simulate(agent, world.make_env(), steps, seed=world_seed)
+    trace = live_through(agent, world.make_env(), steps, seed=world_seed)
     last = agent.ask(int(trace.states[-1]))
     return _Life(
         costs=trace.costs,

@@ -9,6 +9,7 @@ holds it to.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from escapade.agent.e4 import E4
 from escapade.agent.phases import REASONS, Phase
 from escapade.environments.cmdp_env import CMDPEnv
 from escapade.environments.noise import Noise
-from escapade.errors import refusal
+from escapade.errors import BrokenAssumptionWarning, refusal
 from escapade.kernels.lifetime import (
     IMPOSSIBLE,
     Counts,
@@ -31,7 +32,7 @@ from escapade.model.arguments import MOST_INDEX, read_count
 from escapade.simulation.trace import Trace
 from escapade.typing import Agent, IndexArray
 
-__all__ = ["begin", "counts_of", "simulate"]
+__all__ = ["begin", "counts_of", "live_through", "simulate"]
 
 _LAW = {"deterministic": 0, "bernoulli": 1, "uniform": 2}
 
@@ -70,7 +71,43 @@ def simulate(
     Returns
     -------
     Trace
+
+    Warns
+    -----
+    BrokenAssumptionWarning
+        If what the agent was told turned out to be false; see :attr:`Trace.breaks`.
     """
+    before = len(_breaks_of(agent))
+    trace = live_through(
+        agent,
+        env,
+        steps,
+        seed=seed,
+        until=until,
+        compiled=compiled,
+        on_plan=on_plan,
+    )
+    if len(trace.breaks) > before:
+        warnings.warn(
+            f"an assumption broke, the promise is no longer sure to hold: "
+            f"{trace.breaks[before]}",
+            BrokenAssumptionWarning,
+            stacklevel=2,
+        )
+    return trace
+
+
+def live_through(
+    agent: Agent,
+    env: Any,
+    steps: int,
+    *,
+    seed: int | None = None,
+    until: str = "steps",
+    compiled: bool | None = None,
+    on_plan: Callable[[int], None] | None = None,
+) -> Trace:
+    """Do as :func:`simulate` does, for a caller that tells of breaks itself."""
     steps = read_count("steps", steps, most=MOST_INDEX)
     if until not in ("steps", "certified"):
         raise refusal("until", "'steps' or 'certified'", repr(until))
@@ -152,6 +189,7 @@ class _Tape:
         self.actions: IndexArray = np.zeros(steps, dtype=np.int32)
         self.reasons = dict(REASONS) if isinstance(agent, E4) else {}
         self.plans: list[int] = []
+        self._agent = agent
         self._on_plan = on_plan
 
     def note_plan(self, step: int) -> None:
@@ -182,7 +220,13 @@ class _Tape:
             stopped=stopped,
             phase_names=tuple(phase.label for phase in Phase),
             reason_names=self.reasons,
+            breaks=_breaks_of(self._agent),
         )
+
+
+def _breaks_of(agent: Agent) -> tuple[str, ...]:
+    """Return what an agent says to have broken; an agent need not say anything."""
+    return tuple(getattr(agent, "breaks", ()))
 
 
 def _run(

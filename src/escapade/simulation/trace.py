@@ -37,6 +37,10 @@ class Trace:
         ``(K,)``; what may never be promised to be exceeded.
     stopped
         Why the lifetime ended, in words.
+    breaks
+        Assumptions that were seen to be false in the agent's life by then.  From the
+        first one on it keeps to its fallback, and its promise is no longer sure to
+        hold.
     """
 
     states: IndexArray
@@ -53,12 +57,14 @@ class Trace:
     stopped: str
     phase_names: tuple[str, ...] = ()
     reason_names: dict[int, str] = field(default_factory=dict)
+    breaks: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return self.actions.size
 
     def __repr__(self) -> str:
-        return f"Trace({len(self)} steps, {self.stopped})"
+        broken = f", broken: {self.breaks[0]}" if self.breaks else ""
+        return f"Trace({len(self)} steps, {self.stopped}{broken})"
 
     def cost_to_go(self) -> FloatArray:
         """Return the realised discounted cost from every step on, ``(T, K)``.
@@ -92,6 +98,7 @@ class Trace:
             "least_promise": self.promise.min(axis=0).tolist() if steps else [],
             "least_slack": slack.min(axis=0).tolist() if steps else [],
             "budget": self.budget.tolist(),
+            "breaks": list(self.breaks),
         }
 
 

@@ -185,11 +185,11 @@ def greet(probe: str = "") -> dict[str, Any]:
     from escapade.agent.e4 import E4
     from escapade.agent.settings import E4Settings
     from escapade.environments.cycles import wall_cycle
-    from escapade.simulation.simulate import simulate
+    from escapade.simulation.simulate import live_through
 
     world = wall_cycle(size=3)
     agent = E4(world.knowledge, E4Settings(known_after=2))
-    simulate(agent, world.make_env(), 300)
+    live_through(agent, world.make_env(), 300)
     agent.certificate()
     seen = Path(probe).read_text("ascii") if probe and Path(probe).exists() else None
     return {"seen": seen, "node": platform.node(), "versions": versions()}
