@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from escapade.agent.safety import Safety
-from escapade.kernels.exploration import reach_values
+from escapade.kernels.exploration import price_slack, reach_values
 from escapade.knowledge.belief import Belief
 from escapade.typing import BoolArray, FloatArray, IntArray
 
@@ -66,13 +66,10 @@ def find_frontier(
     pairs = knowledge.pairs
     wanted = np.zeros(knowledge.n_states, dtype=np.bool_)
     wanted[pairs.pair_state[playable & wants]] = True
-    here = safety.w[:, pairs.pair_state]
-    slack = np.zeros_like(safety.q)
-    np.subtract(safety.q, here, out=slack, where=safety.allowed & np.isfinite(here))
-    whole = safety.cap[:, np.newaxis]
-    # of a budget of 0 nothing can be used
-    np.divide(slack, whole, out=slack, where=whole > 0.0)
-    used = slack.max(axis=0)
+    price = np.empty(knowledge.n_pairs)
+    price_slack(
+        pairs.state_ptr, safety.w, safety.q, safety.allowed, safety.cap, _PRICE, price
+    )
     value = np.empty(knowledge.n_states)
     score = np.empty(knowledge.n_pairs)
     best = np.empty(knowledge.n_states, dtype=np.int64)
@@ -82,7 +79,7 @@ def find_frontier(
         knowledge.successor,
         belief.nominal,
         playable,
-        _PRICE * np.maximum(used, 0.0),
+        price,
         wanted,
         knowledge.discount,
         _TOLERANCE,

@@ -72,15 +72,6 @@ def reached_by(belief: Belief, playable: BoolArray) -> BoolArray:
     return reached
 
 
-def settled_pairs(belief: Belief) -> BoolArray:
-    """Return the pairs about which nothing was left to learn at birth, ``[pairs]``."""
-    told = belief.knowledge
-    reward = told.reward_lower == told.reward_upper
-    costs = (told.cost_lower == told.cost_upper).all(axis=0)
-    settled: BoolArray = told.exact_pairs & reward & costs
-    return settled
-
-
 def known_as_far(
     safety: Safety, playable: BoolArray, lacks: BoolArray, layout: Pairs
 ) -> BoolArray:
@@ -145,7 +136,7 @@ class Planning:
         )
         playable = safety.allowed & affordable
         quota = settings.known_after
-        settled = settled_pairs(belief)
+        settled = belief.settled
         lacks = ~settled & (visits < quota) & ~knowledge.known_states[layout.pair_state]
         known = knowledge.known_states | known_as_far(safety, playable, lacks, layout)
         goal = np.where(lacks & playable, quota, 0)

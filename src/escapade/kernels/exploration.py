@@ -7,7 +7,7 @@ import numpy as np
 from escapade.kernels.compilation import compiled
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
-__all__ = ["reach_values", "spread"]
+__all__ = ["price_slack", "reach_values", "spread"]
 
 
 @compiled
@@ -41,6 +41,31 @@ def spread(
                     reached[after] = True
                     queue[last] = after
                     last += 1
+
+
+@compiled
+def price_slack(
+    state_ptr: IntArray,
+    w: FloatArray,
+    q: FloatArray,
+    allowed: BoolArray,
+    cap: FloatArray,
+    worth: float,
+    price: FloatArray,
+) -> None:
+    """``price``: ``[pairs]``; ``worth`` times the share of the cap that a pair uses up.
+
+    That is ``q − w``, ``[K, pairs]`` and ``[K, S]``, of the channel where it is most.
+    """
+    for s in range(state_ptr.size - 1):
+        for pair in range(state_ptr[s], state_ptr[s + 1]):
+            most = 0.0
+            for k in range(cap.size):
+                if allowed[pair] and np.isfinite(w[k, s]):
+                    used = q[k, pair] - w[k, s]
+                    # of a budget of 0 nothing can be used
+                    most = max(most, used / cap[k] if cap[k] > 0.0 else used)
+            price[pair] = worth * most
 
 
 @compiled

@@ -106,6 +106,8 @@ class Belief:
         What was seen, and the bounds that it leaves.
     prior
         The bounds at birth, before anything was seen.
+    settled
+        ``[pairs]``; those of which nothing was left to learn at birth.
     reopened
         ``[pairs]``; how often each was.
     version
@@ -130,6 +132,9 @@ class Belief:
             reward_lower=np.array(knowledge.reward_lower),
             reward_upper=np.array(knowledge.reward_upper),
         )
+        exact = knowledge.reward_lower == knowledge.reward_upper
+        exact &= (knowledge.cost_lower == knowledge.cost_upper).all(axis=0)
+        self.settled: BoolArray = frozen(knowledge.exact_pairs & exact)
         self.version = 0
         self.news_at: IntArray = np.zeros(knowledge.n_pairs, dtype=np.int64)
         everything = np.arange(knowledge.n_pairs)

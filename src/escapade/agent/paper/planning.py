@@ -38,7 +38,6 @@ from escapade.agent.planning import (
     by_state,
     home_and_room,
     reached_by,
-    settled_pairs,
 )
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
@@ -91,7 +90,7 @@ class PaperPlanning(Planning):
         self._paper = settings.paper_settings
         self._planners = read_planners(settings.planner)
         self._course = course
-        self._settled = settled_pairs(belief)
+        self._settled = belief.settled
         self._escape = Escape(belief, self._paper.escape_cost)
         self.refines = False
         self.looks_early = self._paper.stop == "when-certified"
