@@ -110,6 +110,7 @@ def obedient(ledger: Ledger) -> Plan:
         weight=np.zeros((n_states, width)),
         reserve=np.zeros(n_costs),
         turn_home=np.zeros(n_costs),
+        turn_back=np.zeros(n_costs),
         recharge=np.zeros(n_costs),
         by_level=False,
         watch=np.full(n_pairs, 2**60),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from itertools import pairwise
 
@@ -12,11 +13,12 @@ from tests.simulation.test_one_rule import assert_same_agent, assert_same_trace
 
 from escapade.agent import E4, E4Settings, PaperSettings, Phase
 from escapade.agent.paper.report import paper_report
-from escapade.environments import wall_cycle, wandering_gamble
+from escapade.environments import three_state_loop, wall_cycle, wandering_gamble
 from escapade.errors import AssumptionError, InvalidInputError
 from escapade.experiment.summary import summarise
-from escapade.kernels.ledger import settle
+from escapade.kernels.ledger import NOT_AFFORDABLE, settle
 from escapade.kernels.paper import STAGE, WANDERING
+from escapade.knowledge.knowledge import Knowledge
 from escapade.simulation import simulate
 from escapade.theory.escape_budget import escape_budget
 from escapade.theory.horizons import horizon_time
@@ -385,3 +387,99 @@ def test_a_break_ends_the_algorithm():
     assert len(agent.breaks) == 1
     assert not agent.planned.rules.on
     assert agent.ask(4).phase == Phase.ESCAPE
+
+
+# -- no escape that surely ends --------------------------------------------------------
+
+
+def test_without_a_known_state_the_paper_mode_says_that_none_is_known():
+    world = three_state_loop()
+    with pytest.raises(AssumptionError) as caught:
+        E4(world.knowledge, E4Settings(mode="paper"))
+    assert "that no state is known; known_states, known_rows" in str(caught.value)
+    assert "inf" not in str(caught.value)
+
+
+def island(leaves: float, *, told: bool) -> Knowledge:
+    """Return three states: home, which is known, a shore, and an island behind it.
+
+    ``leaves`` is the chance to get from the island to the shore; 0 is told as
+    impossible.  If not ``told``, nothing is told of where steps lead from the island.
+    """
+    support = np.zeros((3, 1, 3), dtype=np.bool_)
+    support[0, 0, 1] = support[1, 0, [0, 2]] = support[2, 0, 2] = True
+    support[2, 0, 1] = leaves > 0.0
+    support[2] |= not told
+    rows = np.zeros((3, 3))
+    rows[0, 1] = 1.0
+    rows[1, [0, 2]] = 0.5
+    return Knowledge(
+        3,
+        1,
+        discount=0.9,
+        budget=9.9,
+        reward_max=1.0,
+        cost_max=1.0,
+        start=0,
+        support=support,
+        known_rows=rows,
+        known_states=[0],
+        free=[[True], [True], [True]],
+        state_names=["home", "shore", "island"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "cause"),
+    [
+        (
+            island(0.0, told=True),
+            r"from state 2 \(island\) no known state can be reached at all",
+        ),
+        (
+            island(0.2, told=False),
+            r"the escape from state 2 \(island\) may never end, for nothing is told of "
+            r"where its actions lead; support, known_rows or models would say it",
+        ),
+        (
+            island(0.2, told=True),
+            r"the escape from state 1 \(shore\) may never end: whatever is done, some "
+            r"kernel that is possible stays among unknown states",
+        ),
+    ],
+)
+def test_what_keeps_an_escape_from_ending_is_named(knowledge, cause):
+    with pytest.raises(AssumptionError, match=cause):
+        E4(knowledge, E4Settings(mode="paper", epsilon=0.4))
+    reported = PaperSettings(requirements="reported")
+    agent = E4(knowledge, E4Settings(mode="paper", epsilon=0.4, paper=reported))
+    assert re.search(cause, paper_report(agent).lapsed)
+    assert "with 1 of 3 states known" in paper_report(agent).lapsed
+
+
+def test_a_requirement_that_fails_later_is_said_and_the_ledger_goes_on(tmp_path):
+    """What is known later costs more to rest in, so less is left to wander with."""
+    world = harbour(7.0)
+    agent = born(world, known_after=2)
+    assert paper_report(agent).budgets.hold
+    assert paper_report(agent).lapsed == ""
+    trace = simulate(agent, world.make_env(), 1_000)
+    report = paper_report(agent)
+    assert report.known > 1
+    assert re.match(
+        r"with [234] of 5 states known: expected requirement \(l\) of the Escape "
+        r"Budget Lemma, .* found 0\.8 against .*; the ledger alone decides since$",
+        report.lapsed,
+    )
+    assert not agent.breaks  # the promise does not rest on the lemma
+    assert (trace.reserved <= trace.promise).all()
+    assert (trace.promise <= agent.cap).all()
+    assert report.overdrawn == 0
+    # what the ledger refuses is the fallback's turn, and each time says so
+    refused = trace.reasons == NOT_AFFORDABLE
+    assert refused.sum() == report.refusals > 0
+    fallback = {Phase.ESCAPE, Phase.RETURN}
+    assert {Phase(int(phase)) for phase in trace.phases[refused]} <= fallback
+    assert report.lapsed in summarise(agent, trace)["verdict"]
+    agent.save(tmp_path / "agent.npz")
+    assert paper_report(E4.load(tmp_path / "agent.npz")).lapsed == report.lapsed

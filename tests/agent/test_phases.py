@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -56,7 +58,7 @@ def test_the_same_evidence_and_promise_give_the_same_decision(agents, data):
     low, high = agent.safety.w[:, state], agent.cap
     promise = low + share * (high - low)
     u = data.draw(st.floats(0.0, 1.0, exclude_max=True))
-    memory = data.draw(st.sampled_from([kernels.OUT, kernels.HOME]))
+    memory = data.draw(st.integers(0, 2))
     kept = [np.array(x) for x in agent.planned.plan]
     offered = promise.copy()
     first = decided(agent, state, promise, u, memory)
@@ -85,7 +87,7 @@ def check_phase(agent: E4, state: int, promise, decision) -> None:
         assert phase == expected
         assert (reason == kernels.RECHARGING) == (memory == kernels.HOME)
     else:
-        assert memory == kernels.OUT
+        assert memory != kernels.HOME
         assert (q + plan.reserve <= promise).all()
         visits = agent.belief.evidence.pair_visits
         wanting = visits[pair] < plan.goal[pair]
@@ -135,7 +137,9 @@ def test_the_order_of_what_was_seen_does_not_matter():
             if (agents[0].safety.w[:, state] > promise).any():
                 continue
             one, other = (
-                decided(agent, state, np.atleast_1d(promise), 0.5, kernels.OUT)[0]
+                decided(agent, state, np.atleast_1d(promise), 0.5, kernels.SETTING_OUT)[
+                    0
+                ]
                 for agent in agents
             )
             assert one == other
@@ -144,13 +148,21 @@ def test_the_order_of_what_was_seen_does_not_matter():
 def test_a_low_promise_turns_home_and_a_full_one_sets_out():
     agent = agent_of("walls", 60)
     plan, state = agent.planned.plan, 0
-    low, full = 0.5 * plan.turn_home, plan.recharge
-    between = 0.5 * (plan.turn_home + plan.recharge)
+    plan = agent.planned.plan._replace(goal=np.zeros_like(agent.planned.plan.goal))
+    agent.planned = replace(agent.planned, plan=plan)  # nothing wanted right here
+    lowest, low = 0.9 * plan.turn_back, 0.5 * (plan.turn_back + plan.turn_home)
+    between, full = 0.5 * (plan.turn_home + plan.recharge), plan.recharge
+    home, setting_out = kernels.HOME, kernels.SETTING_OUT
     for promise, before, after in (
-        (low, kernels.OUT, kernels.HOME),
-        (between, kernels.OUT, kernels.OUT),
-        (between, kernels.HOME, kernels.HOME),
-        (full, kernels.HOME, kernels.OUT),
+        (lowest, setting_out, home),
+        (lowest, kernels.VENTURING, home),
+        (low, setting_out, setting_out),
+        (low, kernels.VENTURING, home),
+        (between, setting_out, setting_out),
+        (between, kernels.VENTURING, kernels.VENTURING),
+        (between, home, home),
+        (full, home, setting_out),
+        (full, kernels.VENTURING, setting_out),
     ):
         (_, phase, reason), _, memory = decided(agent, state, promise, 0.5, before)
         assert memory == after

@@ -52,6 +52,7 @@ def plan_for(ledger: Ledger, **changes) -> Plan:
         weight=np.zeros((0, n_pairs)),
         reserve=np.zeros(n_costs),
         turn_home=np.zeros(n_costs),
+        turn_back=np.zeros(n_costs),
         recharge=np.zeros(n_costs),
         by_level=False,
         watch=np.full(n_pairs, 2**60),

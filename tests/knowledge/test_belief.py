@@ -229,12 +229,14 @@ def test_evidence_against_all_that_was_held_possible_is_reported():
     for _ in range(300):
         belief.evidence.record(0, 0, 0.0, np.array([0.0]))
     with pytest.raises(
-        AssumptionError, match="transitions of pair 0: expected evidence"
+        AssumptionError, match="transitions of state 0, action 0: expected evidence"
     ):
         belief.update(np.array([0]))
     belief = Belief(wall_cycle(3).knowledge, delta=0.01)
     pair = belief.knowledge.pair(4, 2)  # from the middle southward, in vain
     for _ in range(100):
         belief.evidence.record(pair, 4, 0.0, np.array([0.0]))
-    with pytest.raises(AssumptionError, match="transitions of pair 22"):
+    with pytest.raises(
+        AssumptionError, match=r"transitions of state 4, action 2 \(south\):"
+    ):
         belief.update(np.array([pair]))

@@ -186,6 +186,7 @@ def confidence(evidence=None, *, delta=0.2, exact=False, **changed) -> Confidenc
         cost_max=np.array([3.0]),
         reward_exact=np.full(2, exact),
         cost_exact=np.full(2, exact),
+        name="pair {}".format,
     )
 
 

@@ -143,6 +143,7 @@ def confident(visits: int) -> Confidence:
         cost_max=np.ones(1),
         reward_exact=np.ones(3, dtype=bool),
         cost_exact=np.zeros(3, dtype=bool),
+        name="pair {}".format,
     )
     seen.pair_visits[1] = 1
     found.refresh(np.arange(3))

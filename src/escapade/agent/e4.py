@@ -403,11 +403,10 @@ class E4:
         if wrong:
             self.break_down(wrong)
         elif not counted:
-            layout = self.knowledge.pairs
+            named = self.knowledge.pairs
             self.break_down(
-                f"successor: expected one that is possible after state "
-                f"{layout.pair_state[pair]}, action {layout.pair_action[pair]}, found "
-                f"state {next_state}"
+                f"successor: expected one that is possible after {named.name(pair)}, "
+                f"found {named.name_state(next_state)}"
             )
         elif self.wish[0] >= 1.0 and not self.breaks and self.learning:
             self.replan()

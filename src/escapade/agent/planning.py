@@ -16,7 +16,7 @@ import numpy as np
 from escapade.agent.earning import Earner, Earning
 from escapade.agent.exploration import Frontier, find_frontier
 from escapade.agent.paper.policies import plan_escape, plan_inside
-from escapade.agent.patience import Patience
+from escapade.agent.patience import Patience, patience_of
 from escapade.agent.planners import read_planners
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
@@ -36,6 +36,10 @@ _STATES_A_PLAN = 200
 
 _PAIRS_A_PLAN = 50
 """As many pairs may do with a plan that is one pair's growth behind."""
+
+
+_TURN_BACK = 0.5
+"""Share of ``turn_home`` at which to turn back if nothing wanted was had on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -154,6 +158,7 @@ class Planning:
             sweeps=settings.planning_sweeps,
         )
         exploring = frontier.value > 0.0
+        turn_back = _TURN_BACK * settings.turn_home / self._patience.tries(knowledge)
         onward = self._onward(belief, safety, frontier, state)
         ledger = self.ledger(belief, safety)
         earning = None
@@ -172,9 +177,12 @@ class Planning:
                 **_nodes(belief, frontier, earning, onward),
                 reserve=reserve,
                 turn_home=home_cost + settings.turn_home * room,
+                turn_back=home_cost + turn_back * room,
                 recharge=home_cost + settings.recharge * room,
                 by_level=earning is not None and earning.levels is not None,
-                watch=self._watch(visits),
+                watch=self._watch(
+                    visits, patience_of(knowledge) // 2 if lacks.any() else None
+                ),
                 urgency=np.array(
                     [
                         1.0 / max(1.0, knowledge.n_states / _STATES_A_PLAN),
@@ -299,13 +307,17 @@ class Planning:
             ),
         )
 
-    def _watch(self, visits: IntArray) -> IntArray:
-        """Return the visits of each pair at which evidence has grown enough."""
+    def _watch(self, visits: IntArray, most: int | None) -> IntArray:
+        """Return the visits of each pair at which evidence has grown enough.
+
+        ``most`` more of them are always enough.
+        """
         settings = self._settings
         grown = np.ceil(settings.replan_growth * visits).astype(np.int64)
         watch: IntArray = np.maximum(grown, visits + settings.known_after)
-        if settings.drift_window is not None:
-            watch = np.minimum(watch, visits + settings.drift_window)
+        for further in (settings.drift_window, most):
+            if further is not None:
+                watch = np.minimum(watch, visits + further)
         return watch
 
     def earning(self, belief: Belief, safety: Safety, planned: Planned) -> Earning:

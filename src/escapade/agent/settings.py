@@ -51,7 +51,9 @@ class E4Settings:
         ``cost_max``, but at most a quarter of what the budget leaves above home.
     turn_home, recharge
         Shares of what the budget leaves above home: below the first the agent turns
-        home, and there it waits for the second.
+        home, and there it waits for the second.  As long as it has had nothing of what
+        it set out for, it goes on down to half of the first, and further after each
+        rest (see :mod:`escapade.agent.patience`).
     refine
         Whether sampling goes on, after the quota, where the certificate is widest.
     replan_growth
@@ -79,12 +81,12 @@ class E4Settings:
     mode: Mode = "ledger"
     epsilon: float = 1.0
     delta: float = 0.05
-    known_after: int = 20
+    known_after: int = 5
     planner: Planners = "auto"
     seed: int | None = 0
     margin: float = 0.005
     reserve: float = 0.5
-    turn_home: float = 0.3
+    turn_home: float = 0.7
     recharge: float = 0.9
     refine: bool = True
     replan_growth: float = 1.5

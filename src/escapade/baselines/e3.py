@@ -64,7 +64,7 @@ class E3(Learner):
         knowledge: Knowledge,
         *,
         seed: int | None = 0,
-        known_after: int = 20,
+        known_after: int = 5,
         epsilon: float = 1.0,
     ) -> None:
         super().__init__(knowledge, seed=seed)

@@ -43,7 +43,7 @@ def check(
     ] = 0.05,
     known_after: Annotated[
         int, typer.Option(help="Visits after which an agent calls a state known.")
-    ] = 20,
+    ] = 5,
     json: Json = False,
 ) -> int:
     """Say whether the budget can be promised, before anything is risked.

@@ -12,7 +12,7 @@ from typing import Any
 
 from escapade.agent.certificate import Certificate
 from escapade.agent.e4 import E4
-from escapade.agent.paper.report import known_after_by_lemma
+from escapade.agent.paper.report import known_after_by_lemma, paper_report
 from escapade.knowledge.knowledge import Knowledge
 from escapade.simulation.trace import Trace
 
@@ -68,6 +68,7 @@ def summarise(agent: E4, trace: Trace) -> dict[str, Any]:
         "cap": agent.cap.tolist(),
         "known_after": agent.settings.known_after,
         "known_after_by_lemma": known_after_by_lemma(agent),
+        "lemma_lapsed": _lapsed(agent),
         "known_states": int(agent.planned.plan.known.sum()),
         "states": agent.knowledge.n_states,
         "certified": agent.certified,
@@ -116,7 +117,16 @@ def verdict(summary: dict[str, Any]) -> str:
         return f"{steps}; an assumption broke, and the fallback was played: {first}"
     if not summary["promise_kept"]:
         return f"{steps}; the promise was not kept"
-    return f"{steps} within promise; {summary['certificate']['message']}"
+    lapsed = summary["lemma_lapsed"]
+    return (
+        f"{steps} within promise; {summary['certificate']['message']}"
+        f"{'; ' if lapsed else ''}{lapsed}"
+    )
+
+
+def _lapsed(agent: E4) -> str:
+    """Return which requirement of the paper's lemma failed; empty if none did."""
+    return paper_report(agent).lapsed if agent.settings.mode == "paper" else ""
 
 
 def digest_of(path: Path) -> str:

@@ -70,8 +70,11 @@ IN_EXPECTATION, REFUND, PATHWISE = range(3)
 ) = range(5)
 """Reasons; :mod:`escapade.agent.phases` puts them into words."""
 
-OUT, HOME = range(2)
-"""What is remembered from one decision to the next."""
+SETTING_OUT, HOME, VENTURING = range(3)
+"""What is remembered from one decision to the next.
+
+Setting out ends with earning, or with a wanted visit at which the promise is not low.
+"""
 
 _ROUNDING = 2.0**-50
 """Above what one subtraction, division or short sum can lose, relative to its terms."""
@@ -121,9 +124,13 @@ class Plan(NamedTuple):
     ``weight[node, i]`` is the chance of the state's ``i``-th pair.  A stationary policy
     has one node a state.
 
-    ``reserve``, ``turn_home`` and ``recharge`` are ``[K]``: what actions other than the
-    fallback's must leave of the promise, the promise below which to turn home, and the
-    one up to which to wait there.  ``by_level`` says that where nothing is explored the
+    ``reserve``, ``turn_home``, ``turn_back`` and ``recharge`` are ``[K]``: what actions
+    other than the fallback's must leave of the promise, the promise below which to turn
+    home, the one below which to turn back before anything wanted was had, and the one
+    up to which to wait at home.  A promise that is spent on the way alone buys nothing:
+    without the second limit, what lies too far out would be set out for again and
+    again, and never be reached.  What was reached on a low promise is made use of down
+    to the second limit as well.  ``by_level`` says that where nothing is explored the
     policy minds the promise itself; there the agent neither turns home nor waits.
 
     ``watch`` is ``[pairs]``, the visits at which evidence has grown enough to matter;
@@ -142,6 +149,7 @@ class Plan(NamedTuple):
     weight: FloatArray
     reserve: FloatArray
     turn_home: FloatArray
+    turn_back: FloatArray
     recharge: FloatArray
     by_level: bool
     watch: IntArray
@@ -388,25 +396,31 @@ def decide(
     ``visits``: ``[pairs]``, ``promise``: ``[K]``, ``memory``: ``[1]``.  Writes what the
     next promise rests on into ``pending``, and whether to recharge into ``memory``.
     """
-    low, full = False, True
+    low, lowest, full = False, False, True
     for k in range(len(ledger.channels)):
         low = low or promise[k] < plan.turn_home[k]
+        lowest = lowest or promise[k] < plan.turn_back[k]
         full = full and promise[k] >= plan.recharge[k]
     if full or (plan.by_level and not plan.exploring[state]):
-        memory[0] = OUT
-    elif low:
+        memory[0] = SETTING_OUT
+    elif lowest or (low and memory[0] == VENTURING):
         memory[0] = HOME
     reason = RECHARGING
-    if memory[0] == OUT:
+    if memory[0] != HOME:
         pair = _wander(ledger, plan, visits, promise, state)
         if pair >= 0:
+            if not low:
+                memory[0] = VENTURING
             note_pair(ledger, pair, pending)
             choose_rules(ledger, promise, pending)
             return pair, (EXPLORE if plan.known[state] else WANDER), LEAST_VISITED
         pair = _follow(ledger, plan, promise, state, u, pending)
         if pair >= 0:
             choose_rules(ledger, promise, pending)
-            return pair, (EXPLORE if plan.exploring[state] else EXPLOIT), AS_PLANNED
+            if plan.exploring[state]:
+                return pair, EXPLORE, AS_PLANNED
+            memory[0] = VENTURING
+            return pair, EXPLOIT, AS_PLANNED
         reason = NOT_AFFORDABLE
         if plan.node_ptr[state] == plan.node_ptr[state + 1]:
             reason = NOTHING_TO_DO

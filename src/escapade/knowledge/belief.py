@@ -155,6 +155,7 @@ class Belief:
             cost_max=knowledge.cost_max,
             reward_exact=knowledge.exact_rewards,
             cost_exact=knowledge.exact_costs,
+            name=knowledge.pairs.name,
         )
         self._share_delta()
         self._nominal: FloatArray = np.empty(knowledge.successor.size)

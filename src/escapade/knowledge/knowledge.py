@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -168,11 +169,13 @@ class Knowledge:
         self.cost_max = read_cost_max(cost_max, size)
         self.start = frozen(read_start(start, self.n_states))
         grid = (self.n_states, self.n_actions)
-        self.pairs = Pairs.from_mask(
-            read_mask("available", available, grid, default=True)
-        )
         self.state_names = read_names("state_names", state_names, self.n_states)
         self.action_names = read_names("action_names", action_names, self.n_actions)
+        self.pairs = replace(
+            Pairs.from_mask(read_mask("available", available, grid, default=True)),
+            state_names=self.state_names,
+            action_names=self.action_names,
+        )
         self.coordinates = read_coordinates(coordinates, self.n_states)
         self.reward_scale, self.reward_offset = read_reward_map(
             reward_scale, reward_offset

@@ -13,6 +13,7 @@ with one possible successor, costs known to be 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +57,8 @@ class Confidence:
         Bounds on every sample: a number, and ``[K]``.
     reward_exact, cost_exact
         ``[pairs]`` masks: one sample tells the mean.
+    name
+        Says in words which pair a number stands for.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Confidence:
         cost_max: FloatArray,
         reward_exact: BoolArray,
         cost_exact: BoolArray,
+        name: Callable[[int], str],
     ) -> None:
         if not 0.0 < delta < 1.0:
             raise refusal("delta", "a number in (0, 1)", delta)
@@ -79,6 +83,7 @@ class Confidence:
         self.cost_lower, self.cost_upper = bounds.cost_lower, bounds.cost_upper
         self.reward_max = reward_max
         self.cost_max = cost_max
+        self._name = name
         self._reward_exact = reward_exact
         self._cost_exact = cost_exact
         open_entries = self.lower < self.upper
@@ -118,8 +123,8 @@ class Confidence:
         if varies.any():
             pair = int(pairs[int(np.argmax(varies))])
             raise AssumptionError(
-                f"exact_costs: expected the same cost each time at pair {pair}, found "
-                f"costs that differ"
+                f"exact_costs: expected the same cost each time in {self._name(pair)}, "
+                f"found costs that differ"
             )
 
     def _refresh(self, pairs: IntArray, level: float) -> None:
@@ -165,7 +170,7 @@ class Confidence:
     def _contradiction(self, what: str, pair: int) -> str:
         n = int(self.evidence.pair_visits[pair])
         return (
-            f"{what} of pair {pair}: expected evidence that agrees with what was known "
-            f"beforehand, found a contradiction after {n} visits; by chance that "
-            f"happens with probability at most {self.delta:g}"
+            f"{what} of {self._name(pair)}: expected evidence that agrees with what "
+            f"was known beforehand, found a contradiction after {n} visits; by chance "
+            f"that happens with probability at most {self.delta:g}"
         )

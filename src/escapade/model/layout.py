@@ -42,13 +42,18 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Which action is available in which state, numbered pair by pair."""
+    """Which action is available in which state, numbered pair by pair.
+
+    States and actions may have names, which messages add to their numbers.
+    """
 
     n_states: int
     n_actions: int
     state_ptr: IntArray
     pair_state: IndexArray
     pair_action: IndexArray
+    state_names: tuple[str, ...] | None = None
+    action_names: tuple[str, ...] | None = None
 
     @property
     def n_pairs(self) -> int:
@@ -81,7 +86,14 @@ class Pairs:
 
     def name(self, pair: int) -> str:
         """Say in words which pair this is."""
-        return f"state {self.pair_state[pair]}, action {self.pair_action[pair]}"
+        action = int(self.pair_action[pair])
+        named = f" ({self.action_names[action]})" if self.action_names else ""
+        return f"{self.name_state(int(self.pair_state[pair]))}, action {action}{named}"
+
+    def name_state(self, state: int) -> str:
+        """Say in words which state this is."""
+        named = f" ({self.state_names[state]})" if self.state_names else ""
+        return f"state {state}{named}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

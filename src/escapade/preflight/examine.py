@@ -39,7 +39,7 @@ def preflight(
     epsilon: float = 1.0,
     delta: float = 0.05,
     margin: float = 0.005,
-    known_after: int = 20,
+    known_after: int = 5,
     reserve: float = 0.5,
 ) -> Preflight:
     """Examine a plant before a life begins in it.

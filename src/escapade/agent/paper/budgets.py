@@ -23,7 +23,13 @@ from escapade.theory.explore_or_exploit import known_state_plan_budget
 from escapade.theory.horizons import horizon_time
 from escapade.typing import BoolArray, FloatArray
 
-__all__ = ["Budgets", "check_budgets", "escape_steps", "lemma_budgets"]
+__all__ = [
+    "Budgets",
+    "escape_steps",
+    "failed_requirement",
+    "lemma_budgets",
+    "unfit",
+]
 
 _HITTING_PRECISION = 1e-4
 _LEAST_COST = 1e-300
@@ -111,16 +117,16 @@ class Budgets:
         return binding(c for channel in self.requirements for c in channel)
 
 
-def escape_steps(belief: Belief, known: BoolArray, settings: PaperSettings) -> float:
-    """Return D: the expected steps of escape at worst, 0 if nothing is unknown.
+def escape_steps(
+    belief: Belief, known: BoolArray, settings: PaperSettings
+) -> FloatArray:
+    """Return the expected steps of escape at worst, ``[S]``; D is the largest of them.
 
-    With ``diameter="reversible"`` only the unknown states count that a step from a
-    known one may enter.
+    Known states have 0, and with ``diameter="reversible"`` so do unknown ones that no
+    step from a known one may enter.
     """
-    if known.all():
-        return 0.0
-    if not known.any():
-        return float("inf")
+    if known.all() or not known.any():
+        return np.where(known, 0.0, np.inf)
     times = robust_hitting_times(
         belief.likeliest(),
         belief.sets,
@@ -136,7 +142,7 @@ def escape_steps(belief: Belief, known: BoolArray, settings: PaperSettings) -> f
         entered = np.zeros(knowledge.n_states, dtype=np.bool_)
         entered[knowledge.successor[belief.reachable & inside]] = True
         counted &= entered
-    return float(times.upper[counted].max(initial=0.0))
+    return np.where(counted, times.upper, 0.0)
 
 
 def return_cost(
@@ -249,17 +255,29 @@ def _one_more(escape_steps: float, cost_max: float, discount: float) -> float:
     )
 
 
-def check_budgets(budgets: Budgets, settings: PaperSettings) -> None:
-    """Refuse to be born where a requirement of the lemma fails, naming the worst."""
+def failed_requirement(budgets: Budgets, endless: str) -> str:
+    """Say which requirement of the lemma fails worst; empty if all of them hold.
+
+    ``endless`` says why no escape is sure to end, if D is infinite.
+    """
     if budgets.hold:
-        return
+        return ""
+    if endless:
+        return (
+            f"an escape that surely ends, as the Escape Budget Lemma takes for "
+            f"granted, found that {endless}"
+        )
     failed = budgets.binding
-    ways_out = ["requirements='reported' goes on without it"]
-    if settings.diameter == "worst":
-        ways_out.insert(0, "PaperSettings(diameter='reversible') asks less")
-    raise AssumptionError(
-        f"knowledge: expected requirement ({failed.name}) of the Escape Budget Lemma, "
-        f"that {failed.sentence}, found {failed.left:.6g} against {failed.right:.6g} "
-        f"with D = {budgets.escape_steps:.6g}; "
-        f"{', and '.join(ways_out)}"
+    return (
+        f"requirement ({failed.name}) of the Escape Budget Lemma, that "
+        f"{failed.sentence}, found {failed.left:.6g} against {failed.right:.6g} with "
+        f"D = {budgets.escape_steps:.6g}"
     )
+
+
+def unfit(failed: str, *, reversible_helps: bool) -> AssumptionError:
+    """Return the error for an agent that is not born, with the ways out."""
+    ways_out = ["requirements='reported' goes on without it"]
+    if reversible_helps:
+        ways_out.insert(0, "PaperSettings(diameter='reversible') asks less")
+    return AssumptionError(f"knowledge: expected {failed}; {', and '.join(ways_out)}")

@@ -22,10 +22,12 @@ from escapade.agent.exploration import Frontier
 from escapade.agent.files import part_of
 from escapade.agent.paper.budgets import (
     Budgets,
-    check_budgets,
     escape_steps,
+    failed_requirement,
     lemma_budgets,
+    unfit,
 )
+from escapade.agent.paper.endless import why_endless
 from escapade.agent.paper.escape import Escape
 from escapade.agent.paper.policies import PlannedPolicy, plan_escape, plan_inside
 from escapade.agent.paper.sampling import all_sampled, enough_visits
@@ -79,6 +81,9 @@ class PaperPlanning(Planning):
         ε of the present stage.
     certified
         Whether the agent has a certificate, so that exploring may end.
+    lapsed
+        Which requirement of the Escape Budget Lemma failed first, and when; empty as
+        long as all of them hold.
     """
 
     budgets: Budgets
@@ -105,14 +110,16 @@ class PaperPlanning(Planning):
         )
         self._explore = self._exploit
         self._chance: FloatArray = np.zeros(knowledge.n_states)
-        self._steps = np.inf
+        self.lapsed = ""
         self._enough: IntArray = np.zeros(knowledge.n_pairs, dtype=np.int64)
         self._learn(belief)
         self._count(belief, safety)
-        if self._paper.requirements == "strict":
-            check_budgets(self.budgets_by_lemma(belief, safety), self._paper)
+        failed = self._failed(belief, safety)
+        if failed and self._paper.requirements == "strict":
+            raise unfit(failed, reversible_helps=self._reversible_helps(belief))
         if self._paper.epsilon == "falling":
             self._raise_epsilon(belief, safety)
+        self._note_failure(belief, safety)
 
     def draw_start(self, safety: Safety, rng: np.random.Generator) -> int | None:
         """Draw a known state to begin in, each as likely; ``None`` if one is given."""
@@ -125,9 +132,10 @@ class PaperPlanning(Planning):
 
     def plan(self, belief: Belief, safety: Safety, state: int | None = None) -> Planned:
         """Return the plan for what is believed now, from ``state`` on."""
-        grown = self._learn(belief)
+        grown = self._learn(belief) or not np.isfinite(self.budgets.escape_steps)
         if grown:
             self._count(belief, safety)
+            self._note_failure(belief, safety)
         if self._planners["escape"] != "auto" and grown:
             self._plan_escape(belief, safety)
         self._escape.refresh(belief, safety, self.known)
@@ -142,7 +150,7 @@ class PaperPlanning(Planning):
         return self._planned(belief, safety, wanted, rules)
 
     def _learn(self, belief: Belief) -> bool:
-        """Add to the known states; tell whether there are more now, or none were."""
+        """Add to the known states; tell whether there are more now."""
         self._enough = enough_visits(
             belief,
             self._settled,
@@ -150,14 +158,36 @@ class PaperPlanning(Planning):
             settings=self._paper,
         )
         known = self.known | all_sampled(belief, self._enough)
-        grown = bool((known != self.known).any()) or not np.isfinite(self._steps)
+        grown = bool((known != self.known).any())
         self.known = known
         return grown
 
     def _count(self, belief: Belief, safety: Safety) -> None:
         """Work the budgets out for the present known states and ε."""
-        self._steps = escape_steps(belief, self.known, self._paper)
+        self._times = escape_steps(belief, self.known, self._paper)
         self.budgets = self._budgets(belief, safety, self._paper)
+
+    def _failed(self, belief: Belief, safety: Safety) -> str:
+        """Say which requirement of the lemma fails; empty if all of them hold."""
+        endless = ~np.isfinite(self._times)
+        why = why_endless(belief, self.known, endless) if endless.any() else ""
+        return failed_requirement(self.budgets_by_lemma(belief, safety), why)
+
+    def _reversible_helps(self, belief: Belief) -> bool:
+        """Tell whether D would be finite for the states that can be entered."""
+        if self._paper.diameter == "reversible":
+            return False
+        entered = replace(self._paper, diameter="reversible")
+        return bool(np.isfinite(escape_steps(belief, self.known, entered)).all())
+
+    def _note_failure(self, belief: Belief, safety: Safety) -> None:
+        """Write down the first failure of a requirement, with what was known then."""
+        failed = "" if self.lapsed else self._failed(belief, safety)
+        if failed:
+            self.lapsed = (
+                f"with {int(self.known.sum())} of {self.known.size} states known: "
+                f"expected {failed}; the ledger alone decides since"
+            )
 
     def budgets_by_lemma(self, belief: Belief, safety: Safety) -> Budgets:
         """Return the budgets with d'' as the lemma has it, however it is split."""
@@ -171,7 +201,7 @@ class PaperPlanning(Planning):
             safety,
             self.known,
             epsilon=self.epsilon,
-            escape_steps=self._steps,
+            escape_steps=float(self._times.max()),
             settings=settings,
         )
 
@@ -343,6 +373,7 @@ class PaperPlanning(Planning):
                 weight=np.zeros((0, rules.escape.shape[1])),
                 reserve=np.zeros(k),
                 turn_home=np.full(k, -np.inf),
+                turn_back=np.full(k, -np.inf),
                 recharge=np.full(k, -np.inf),
                 by_level=False,
                 watch=np.full(n_pairs, _NEVER, dtype=np.int64),
@@ -368,6 +399,7 @@ class PaperPlanning(Planning):
             "known": np.array(self.known),
             "epsilon": np.array(self.epsilon),
             "certified": np.array(self.certified),
+            "lapsed": np.array(self.lapsed),
             "chance": np.array(self._chance),
             "enough": np.array(self._enough),
         }
@@ -386,6 +418,7 @@ class PaperPlanning(Planning):
         self.known = np.array(arrays["known"])
         self.epsilon = float(arrays["epsilon"])
         self.certified = bool(arrays["certified"])
+        self.lapsed = str(arrays["lapsed"])
         self._chance = np.array(arrays["chance"])
         for name in ("exploit", "explore"):
             planned = PlannedPolicy(

@@ -47,6 +47,9 @@ class PaperReport:
         for (Hoeffding, corrected).
     guarded
         Whether the ledger stands behind every step.
+    lapsed
+        Which requirement of the lemma failed first, at how many known states; empty as
+        long as all of them hold.
     """
 
     budgets: Budgets
@@ -62,6 +65,7 @@ class PaperReport:
     known_after: int
     known_after_by_lemma: int
     guarded: bool
+    lapsed: str
 
 
 def known_after_by_lemma(agent: E4) -> int:
@@ -100,4 +104,5 @@ def paper_report(agent: E4) -> PaperReport:
         known_after=settings.known_after,
         known_after_by_lemma=known_after_by_lemma(agent),
         guarded=paper.test == "corrected",
+        lapsed=planning.lapsed,
     )
