@@ -70,12 +70,12 @@ def test_a_few_wandering_steps_then_escape_to_the_known_cells_and_stay(world):
     while (decision := agent.ask(agent.state)).phase == Phase.WANDER:
         tried.append(decision.action)
         agent.tell(decision, reward=0.0, cost=1.0, next_state=corner)
-    assert 5 <= len(tried) <= 9
+    assert 3 <= len(tried) <= 6
     counts = np.bincount(tried, minlength=5)
     assert counts.max() - counts.min() <= 1  # balanced
     assert (decision.phase, decision.action) == (Phase.ESCAPE, WEST)
     low = decision.promise[0]
-    assert decision.reserved[0] <= low < 0.3 * agent.cap[0] + 0.5
+    assert decision.reserved[0] <= low < 0.7 * agent.cap[0]
     agent.tell(decision, reward=0.0, cost=0.0, next_state=home)
     promised = low
     for _ in range(200):

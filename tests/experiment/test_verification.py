@@ -200,7 +200,7 @@ def stretches(world, settings, trace):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("promise", 5.0, "b' <= what the rule gives"),
+        ("promise", 1.5, "b' <= what the rule gives"),
         ("promise", 100.0, "b <= d"),
         ("promise", -50.0, "w(s) <= b"),
         ("reserved", 0.5, "w(s) is what was reserved"),
@@ -213,7 +213,7 @@ def test_each_inequality_is_looked_at(undisturbed, spec, name, change, words):
     array = np.array(getattr(trace, name))
     # a step in which the promise stands between, and falls with what is paid
     free = np.flatnonzero(
-        (trace.promise[:-1, 0] < 4.0)
+        (trace.promise[:-1, 0] < 8.0)
         & (trace.promise[:-1, 0] > 2.0)
         & (trace.costs[:-1, 0] == 0.0)
     )
@@ -229,7 +229,7 @@ def test_each_inequality_is_looked_at(undisturbed, spec, name, change, words):
 
 def test_an_action_that_the_ledger_forbids_is_noticed():
     world = ep.environments.toll_cycle(size=3, budget=3.0)
-    settings = ep.E4Settings(known_after=5)
+    settings = ep.E4Settings(known_after=5, turn_home=0.3)
     trace = ep.simulate(ep.E4(world.knowledge, settings), world.make_env(), 1000)
     agent, look, found = stretches(world, settings, trace)
     looked = []
