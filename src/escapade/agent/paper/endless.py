@@ -56,7 +56,7 @@ def _untold(belief: Belief, state: int) -> bool:
 def _reached(belief: Belief, state: int) -> BoolArray:
     """Return the states that any actions may ever lead to from ``state``, ``[S]``."""
     knowledge = belief.knowledge
-    reached = np.arange(knowledge.n_states) == state
+    reached: BoolArray = np.arange(knowledge.n_states) == state
     spread(
         knowledge.pairs.state_ptr,
         knowledge.row_ptr,
