@@ -46,8 +46,8 @@ def test_a_sweep_ends_with_a_line_a_combination(run):
     assert header.split()[:3] == ["world", "known_after", "runs"]
     assert first.split()[:3] == ["three-state-loop", "2", "2"]
     assert second.split()[:3] == ["three-state-loop", "4", "2"]
-    assert "promise    kept in 4 of 4 runs" in rest
-    assert f"the table  {Path('sweeps/quotas/results.csv')}" in rest
+    assert "promise     kept in 4 of 4 runs" in rest
+    assert f"the table   {Path('sweeps/quotas/results.csv')}" in rest
     lines = done.stderr.splitlines()
     assert lines[0] == "0 of 4 runs ended, 1 in hand; step 0 of 240 (0%)"
     assert lines[-1].startswith("4 of 4 runs ended, 0 in hand; step 240 of 240 (100%)")
@@ -71,7 +71,7 @@ def test_a_run_that_fails_is_told_and_ends_with_1(run):
     Path("broke.toml").write_text(f"steps = 60\nseeds = 1\n{BROKE}\n", "utf-8")
     done = run("sweep", "broke.toml")
     assert done.exit_code == 1
-    assert "runs       1, 1 of them failed" in done.stdout
+    assert "runs        1, 1 of them failed" in done.stdout
     assert "promised from the start" in done.stderr.splitlines()[-1]
     done = run("sweep", "broke.toml", "--json")
     assert done.exit_code == 1

@@ -7,7 +7,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from escapade.experiment import Comparison, Contestant, Run, RunSpec, live
+from escapade.experiment import (
+    Comparison,
+    Contestant,
+    Run,
+    RunSpec,
+    Sweep,
+    SweepSpec,
+    live,
+)
+from escapade.experiment.sweeps.table import TableWriter, columns, results, row_of
 from escapade.report import build_page
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\"'<a href='http://x'>$x_$"
@@ -87,6 +96,30 @@ def compared():
         ),
         versions={"escapade": "0"},
     )
+
+
+@pytest.fixture(scope="package")
+def swept(tmp_path_factory):
+    """Two worlds, of which one has a size; two quotas, two seeds; and some failed."""
+    spec = SweepSpec(
+        worlds=[
+            {"name": "wall-cycle", "parameters": {"size": [3, 4]}},
+            "three-state-loop",
+            "wandering-gamble",
+        ],
+        settings={"known_after": [3, 6]},
+        seeds=2,
+        steps=400,
+    )
+    found = Sweep.take(tmp_path_factory.mktemp("swept") / "sweep", spec)
+    names, rows = columns(spec), []
+    for run in spec.runs:
+        if run.world == "wandering-gamble":
+            rows.append(row_of(run, names, {"error": HOSTILE}))
+        else:
+            rows.append(row_of(run, names, results(live(found.runs.take(run)))))
+    TableWriter(found.results_path, names).replace_all(rows)
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from tests.report.conftest import HOSTILE
 
-from escapade.report import write_comparison_page, write_page
+from escapade.report import write_comparison_page, write_page, write_sweep_page
 
 pytestmark = pytest.mark.browser
 
@@ -106,7 +106,7 @@ def test_steps_of_a_comparison_can_be_shown_by_their_logarithm(visit, side_by_si
     assert page.evaluate(axis) == "log"
 
 
-@pytest.mark.parametrize("which", ["address", "side_by_side"])
+@pytest.mark.parametrize("which", ["address", "side_by_side", "spread_out"])
 @pytest.mark.parametrize(
     ("scheme", "dark"), [("light", False), ("dark", True)], ids=["light", "dark"]
 )
@@ -119,3 +119,42 @@ def test_it_is_as_dark_as_asked_for(visit, request, which, scheme, dark):
     for ground in grounds:
         levels = [int(part) for part in ground.strip("rgb()").split(",")]
         assert max(levels) < DARKEST if dark else min(levels) > LIGHTEST
+
+
+# -- a sweep -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def spread_out(swept, tmp_path_factory):
+    return write_sweep_page(
+        swept, tmp_path_factory.mktemp("page") / "sweep.html"
+    ).as_uri()
+
+
+def test_a_sweep_is_drawn_along_the_axis_that_the_keys_choose(visit, spread_out):
+    page = visit(spread_out)
+    title = "document.getElementById('reward').layout.xaxis.title.text"
+    assert page.evaluate(title) == "size"
+    page.locator("#along").focus()
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(title) == "known_after"
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(title) == "world"
+    worlds = "document.getElementById('gap').layout.xaxis.title.text"
+    assert page.evaluate(worlds) == "world"
+
+
+def test_a_sweep_fits_a_narrow_screen_and_its_names_stay_text(visit, spread_out):
+    page = visit(spread_out, width=380)
+    assert page.evaluate(WIDTHS) == [380, 380]
+    assert HOSTILE in page.locator("#failures").inner_text()
+    assert page.locator("img").count() == 0
+    # what is too wide is scrolled by keys
+    grid = page.locator(".scrolled")
+    grid.focus()
+    for _ in range(100):
+        page.keyboard.press("ArrowRight")
+        if page.evaluate("document.querySelector('.scrolled').scrollLeft") > 0:
+            break
+    else:
+        pytest.fail("the table does not move")

@@ -142,7 +142,7 @@ def test_the_command_keeps_shows_and_exports(tmp_path, monkeypatch):
 
     for wrong, named in (
         ((*words, "--out", "kept"), "--out: expected a directory that is empty or new"),
-        (("report", "nowhere"), "DIR: expected the directory of a run or a comparison"),
+        (("report", "nowhere"), "DIR: expected the directory of a run, a comparison"),
         (("export", "kept", "--out", "a.png"), "--out: expected a name that ends in"),
         (("export", "kept", "--out", "a.csv", "--linear"), "--linear: expected none"),
         (

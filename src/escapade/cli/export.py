@@ -13,7 +13,7 @@ from escapade.cli.output import plural, print_json, say
 from escapade.errors import refusal
 
 if TYPE_CHECKING:
-    from escapade.experiment import Comparison, Run
+    from escapade.experiment import Comparison, Run, Sweep
 
 __all__ = ["export"]
 
@@ -22,7 +22,7 @@ _ALL = "all"
 
 def export(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Of a run or a comparison.")
+        Path, typer.Argument(metavar="DIR", help="Of a run, a comparison or a sweep.")
     ],
     out: Annotated[
         Path,
@@ -38,7 +38,7 @@ def export(
         str | None,
         typer.Option(
             help="Of a run `steps`, one row a decision, or `events`; of a comparison "
-            "`agents` or `curves`.  [default: the first]"
+            "`agents` or `curves`; of a sweep `results`.  [default: the first]"
         ),
     ] = None,
     figure: Annotated[
@@ -92,18 +92,31 @@ def export(
     return 0
 
 
-def _table(found: Run | Comparison, out: Path, table: str | None) -> dict[str, Any]:
-    from escapade.experiment import Comparison
+def _table(
+    found: Run | Comparison | Sweep, out: Path, table: str | None
+) -> dict[str, Any]:
+    from escapade.experiment import Comparison, Run
     from escapade.experiment.export import export as write
 
-    kind: Any = table or ("agents" if isinstance(found, Comparison) else "steps")
+    first = "steps" if isinstance(found, Run) else "results"
+    kind: Any = table or ("agents" if isinstance(found, Comparison) else first)
     return {"file": str(out), "table": kind, "rows": write(found, out, table=kind)}
 
 
 def _figures(
-    found: Run | Comparison, out: Path, figure: str | None, width: float, linear: bool
+    found: Run | Comparison | Sweep,
+    out: Path,
+    figure: str | None,
+    width: float,
+    linear: bool,
 ) -> dict[str, Any]:
+    from escapade.experiment import Sweep
     from escapade.report import write_figures
+
+    if isinstance(found, Sweep):
+        raise refusal(
+            "--figure", "none of a sweep: its figures stand on its page", str(out)
+        )
 
     files = write_figures(
         found,

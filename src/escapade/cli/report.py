@@ -1,4 +1,4 @@
-"""``escapade report DIR``: the page that shows a run or a comparison."""
+"""``escapade report DIR``: the page that shows a run, a comparison or a sweep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["report"]
 
 def report(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Of a run or a comparison.")
+        Path, typer.Argument(metavar="DIR", help="Of a run, a comparison or a sweep.")
     ],
     out: Annotated[
         Path | None,
@@ -31,15 +31,18 @@ def report(
 ) -> int:
     """Write one page that shows a run: a verdict, figures, a replay, the conditions.
 
-    Of a comparison it shows who earned how much, and who kept within the budget.  The
-    page is one file that loads nothing from anywhere.
+    Of a comparison it shows who earned how much, and who kept within the budget; of a
+    sweep what came of every combination, with its spread over seeds.  The page is one
+    file that loads nothing from anywhere.
     """
-    from escapade.experiment import Comparison
-    from escapade.report import write_comparison_page, write_page
+    from escapade.experiment import Comparison, Sweep
+    from escapade.report import write_comparison_page, write_page, write_sweep_page
 
     found = kept_in(directory)
     if isinstance(found, Comparison):
         page = write_comparison_page(found, out or directory / "report.html")
+    elif isinstance(found, Sweep):
+        page = write_sweep_page(found, out)
     else:
         page = write_page(found, out)
     size = page.stat().st_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,6 +75,7 @@ def sweep(
     from escapade.cli.screen import Ticker
     from escapade.experiment import Interruption, load_sweep
     from escapade.experiment import sweep as live_all
+    from escapade.report import write_sweep_page
 
     what = load_sweep(spec)
     place = out or Path("sweeps") / spec.stem
@@ -85,11 +87,12 @@ def sweep(
     }
     with Interruption().listening() as stop, Ticker(1, quiet=json) as tell:
         found = live_all(what, place, stop=stop, watch=partial(_show, tell), **how)
+    page = write_sweep_page(found) if found.rows() else None
     rows = found.rows()
     failed = found.failures()
     kept = sum(1 for row in rows if row["promise_kept"])
     if json:
-        print_json(_described(found, kept=kept))
+        print_json(_described(found, kept=kept, page=page))
     if len(rows) < len(what.runs):
         given = "".join(
             f" --{key} {value}"
@@ -102,11 +105,11 @@ def sweep(
         )
         return INTERRUPTED
     if not json:
-        _tell_end(found, kept=kept)
+        _tell_end(found, kept=kept, page=page)
     return 0 if kept == len(rows) and not failed else 1
 
 
-def _described(found: Sweep, *, kept: int) -> dict[str, Any]:
+def _described(found: Sweep, *, kept: int, page: Path | None) -> dict[str, Any]:
     from escapade.experiment.sweeps.combinations import combinations
 
     rows = found.rows()
@@ -116,6 +119,7 @@ def _described(found: Sweep, *, kept: int) -> dict[str, Any]:
         "runs": len(found.spec.runs),
         "ended": len(rows),
         "promise_kept": kept,
+        "report": None if page is None else str(page),
         "failures": found.failures(),
         "combinations": [
             {
@@ -137,7 +141,7 @@ def _spread(c: Combination, name: str) -> dict[str, float] | None:
     return {"mean": spread.mean, "least": spread.least, "most": spread.most}
 
 
-def _tell_end(found: Sweep, *, kept: int) -> None:
+def _tell_end(found: Sweep, *, kept: int, page: Path | None) -> None:
     from escapade.experiment.sweeps.combinations import combinations
 
     rows, failed = found.rows(), found.failures()
@@ -157,14 +161,17 @@ def _tell_end(found: Sweep, *, kept: int) -> None:
     if len(groups) > _MOST_LINES:
         say(f"and {len(groups) - _MOST_LINES:,} more; all are in the table")
     say()
-    for name, reason in failed.items():
-        complain(f"{name} failed: {reason}")
+    for reason, count in Counter(failed.values()).most_common():
+        first = next(name for name, why in failed.items() if why == reason)
+        which = first if count == 1 else f"{count:,} runs, {first} the first of them,"
+        complain(f"{which} failed: {reason}")
     show_facts(
         {
             "runs": f"{len(rows):,}, {len(failed):,} of them failed",
             "promise": f"kept in {kept:,} of {plural(len(rows) - len(failed), 'run')}",
             "the table": str(found.results_path),
             "kept in": str(found.directory),
+            **({} if page is None else {"the report": str(page)}),
         }
     )
 

@@ -1,4 +1,4 @@
-"""Tables of runs and comparisons: CSV, or Parquet by the extra ``analysis``."""
+"""Tables of runs, comparisons and sweeps: CSV, or Parquet by the extra ``analysis``."""
 
 from __future__ import annotations
 
@@ -16,28 +16,33 @@ from escapade.experiment.journal import Journal
 from escapade.experiment.rows import columns, values_of
 from escapade.experiment.schema import canonical, storing
 from escapade.experiment.store import Run
+from escapade.experiment.sweeps.store import Sweep
+from escapade.experiment.sweeps.table import cells_of
 
 __all__ = ["Table", "export"]
 
-Table = Literal["steps", "events", "agents", "curves"]
-"""What can be written: the first two of a run, the others of a comparison."""
+Table = Literal["steps", "events", "agents", "curves", "results"]
+"""What can be written: two of a run, two of a comparison, and one of a sweep."""
 
 _AT_ONCE = 50_000
 _OF_RUN, _OF_COMPARISON = ("steps", "events"), ("agents", "curves")
+_OF_SWEEP = ("results",)
 
 
-def export(found: Run | Comparison, path: Path, *, table: Table | None = None) -> int:
-    """Write a table of a run or a comparison to ``path``; the ending says how.
+def export(
+    found: Run | Comparison | Sweep, path: Path, *, table: Table | None = None
+) -> int:
+    """Write a table of a run, a comparison or a sweep; the ending of its name says how.
 
     Parameters
     ----------
     found
-        A run, finished or not, or a comparison.
+        A run or a sweep, finished or not, or a comparison.
     path
         A name that ends in ``.csv`` or ``.parquet``.
     table
         Of a run ``steps``, with phases by name, or ``events``; of a comparison
-        ``agents`` or ``curves``.  The first of them if not given.
+        ``agents`` or ``curves``; of a sweep ``results``.  The first if not given.
 
     Returns
     -------
@@ -46,13 +51,17 @@ def export(found: Run | Comparison, path: Path, *, table: Table | None = None) -
     """
     if path.suffix not in (".csv", ".parquet"):
         raise refusal("path", "a name that ends in .csv or .parquet", str(path))
-    known = _OF_RUN if isinstance(found, Run) else _OF_COMPARISON
+    known: tuple[str, ...] = _OF_COMPARISON
+    if not isinstance(found, Comparison):
+        known = _OF_RUN if isinstance(found, Run) else _OF_SWEEP
     chosen = known[0] if table is None else table
     if chosen not in known:
         raise refusal("table", " or ".join(map(repr, known)), repr(table))
     write = _write_csv if path.suffix == ".csv" else _write_parquet
     if isinstance(found, Comparison):
         return write(rows_of(found, chosen), path)
+    if isinstance(found, Sweep):
+        return write(cells_of(found.results_path), path)
     journal = found.journal()
     try:
         return write(_rows(journal, chosen), path)

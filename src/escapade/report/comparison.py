@@ -37,6 +37,7 @@ from escapade.report.scaffold import (
     figure_section,
     headline,
     line,
+    looks_of,
     tiles,
     write_html,
 )
@@ -45,19 +46,6 @@ from escapade.typing import FloatArray
 __all__ = ["build_comparison_page", "comparison_figures", "write_comparison_page"]
 
 _OWN, _ORACLE = "e4", "oracle"
-_SYMBOLS = (
-    "circle",
-    "diamond",
-    "square",
-    "triangle-up",
-    "triangle-down",
-    "cross",
-    "x",
-    "star",
-)
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-_COLOURS = 8
-
 HEADER = (
     "agent",
     "reward a step",
@@ -236,18 +224,14 @@ Lived = list[tuple[int, Contestant]]
 
 def _curve(place: int, c: Contestant, x: Any, y: Any) -> dict[str, Any]:
     """Return a curve that is told from the others by colour, dash and symbol."""
-    drawn = line(
-        x,
-        y,
-        label(c.name),
-        f"series-{place % _COLOURS}",
-        dash=_DASHES[place % len(_DASHES)],
-    )
+    looks = looks_of(place)
+    drawn = line(x, y, label(c.name), looks.colour, dash=looks.dash)
     drawn["line"]["width"] = 3 if c.name == _OWN else 1.5
     return drawn
 
 
 def _marks(place: int, c: Contestant, x: Any, y: Any) -> dict[str, Any]:
+    looks = looks_of(place)
     return {
         "type": "scatter",
         "mode": "markers",
@@ -256,9 +240,9 @@ def _marks(place: int, c: Contestant, x: Any, y: Any) -> dict[str, Any]:
         "name": label(c.name),
         "cliponaxis": False,
         "marker": {
-            "symbol": _SYMBOLS[place % len(_SYMBOLS)],
+            "symbol": looks.symbol,
             "size": 15 if c.name == _OWN else 11,
-            "color": f"var(--series-{place % _COLOURS})",
+            "color": f"var(--{looks.colour})",
         },
     }
 

@@ -44,12 +44,14 @@ from escapade.report.encoding import escape, script_json
 
 __all__ = [
     "Figure",
+    "Looks",
     "Section",
     "asset",
     "build_html",
     "figure_section",
     "headline",
     "line",
+    "looks_of",
     "tiles",
     "write_html",
 ]
@@ -61,6 +63,18 @@ Figure = dict[str, Any]
 """
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
+_COLOURS = 8
+_SYMBOLS = (
+    "circle",
+    "diamond",
+    "square",
+    "triangle-up",
+    "triangle-down",
+    "cross",
+    "x",
+    "star",
+)
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _SIGNS = {"kept": "✓", "broken": "✗", "open": "…"}
 
 
@@ -184,6 +198,24 @@ def figure_section(figure: Figure, *, logarithmic: bool = False) -> Section:
 
 
 # -- what stands in figures ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """What one of several series is told from the others by."""
+
+    colour: str
+    symbol: str
+    dash: str
+
+
+def looks_of(place: int) -> Looks:
+    """Return the looks of the series in a place; without colour they differ, too."""
+    return Looks(
+        colour=f"series-{place % _COLOURS}",
+        symbol=_SYMBOLS[place % len(_SYMBOLS)],
+        dash=_DASHES[place % len(_DASHES)],
+    )
 
 
 def line(

@@ -7,7 +7,7 @@
         results.csv        one row a run, appended as runs end
         log.jsonl          who lived what, how long it took, and what went wrong
         runs/              one directory a run, as ``escapade run`` makes them
-        sweep.html         the page that shows it, written by the command
+        report.html        the page that shows it, written by the command
 
 Reading never disturbs a sweep that goes on.
 """

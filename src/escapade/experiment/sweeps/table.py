@@ -27,7 +27,16 @@ from escapade.experiment.spec import RunSpec
 from escapade.experiment.sweeps.spec import SweepSpec
 from escapade.model.archives import write_atomically
 
-__all__ = ["PER_BUDGET", "RESULTS", "TableWriter", "columns", "read_table", "results"]
+__all__ = [
+    "PER_BUDGET",
+    "RESULTS",
+    "TableWriter",
+    "cells_of",
+    "columns",
+    "read_table",
+    "results",
+    "row_of",
+]
 
 Row = dict[str, Any]
 
@@ -153,8 +162,8 @@ class TableWriter:
             file.write("".join(lines))
 
 
-def read_table(path: Path) -> list[Row]:
-    """Return the rows of a table, also of one that is being written."""
+def cells_of(path: Path) -> list[tuple[str, ...]]:
+    """Return the names of a table's columns and the text of its rows."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -163,9 +172,13 @@ def read_table(path: Path) -> list[Row]:
             f"({error})"
         ) from None
     whole = text[: text.rfind("\n") + 1]  # a last line may be in the writing
-    names, *lines = csv.reader(io.StringIO(whole)) or [[]]
+    return [tuple(cells) for cells in csv.reader(io.StringIO(whole))]
+
+
+def read_table(path: Path) -> list[Row]:
+    """Return the rows of a table, also of one that is being written."""
+    names, *rows = cells_of(path) or [()]
     return [
         {name: _value(name, cell) for name, cell in zip(names, cells, strict=True)}
-        for cells in lines
-        if len(cells) == len(names)
+        for cells in rows
     ]
