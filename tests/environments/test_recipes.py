@@ -7,30 +7,27 @@ import numpy as np
 import pytest
 
 import escapade as ep
+from escapade.baselines.long_run import long_run_policy
 from escapade.errors import InvalidInputError
+from escapade.preflight import budget_binds
 
 worlds = ep.environments
 
 RECIPES = (
     ("battery", {}),
     ("cliff-walk", {}),
+    ("cliff-walk", {"success_rate": 0.9, "discount": 0.99, "budget": 0.3}),
     ("frozen-lake", {}),
-    ("frozen-lake", {"success_rate": 0.9, "budget": 0.3}),
+    ("frozen-lake", {"success_rate": 0.9}),
+    ("frozen-lake", {"success_rate": 0.9, "doubt": 0.25}),
     ("frozen-lake", {"size": 8}),
-    ("frozen-lake", {"size": 8, "success_rate": 0.9}),
+    ("frozen-lake", {"size": 8, "success_rate": 0.9, "budget": 1.0}),
     ("inventory", {}),
     ("lava-gap", {}),
     ("pendulum", {}),
     ("queue", {}),
 )
-BINDING = {
-    "battery": True,
-    "cliff-walk": False,
-    "inventory": True,
-    "lava-gap": False,
-    "pendulum": True,
-    "queue": True,
-}
+NEVER_BINDING = (("cliff-walk", {}), ("lava-gap", {}))
 
 
 SMALL = ("battery", "inventory", "queue")
@@ -73,18 +70,41 @@ def test_it_can_be_promised_and_lived_in(world):
     assert (trace.promise <= trace.budget).all()
 
 
-@pytest.mark.parametrize("name", sorted(BINDING))
-def test_the_budget_binds_where_it_is_said_to(name):
-    from escapade.preflight import budget_binds
+@pytest.mark.parametrize("recipe", RECIPES, ids=str)
+def test_the_budget_binds_where_any_does(recipe):
+    name, keywords = recipe
+    cmdp = worlds.make(name, **keywords).cmdp
+    assert budget_binds(cmdp) is (recipe not in NEVER_BINDING)
+    if recipe in NEVER_BINDING:
+        # the best way costs nothing, so that no budget above 0 can bind
+        free = ep.solve(cmdp.replace(budget=1e-9))
+        best = ep.solve(cmdp.replace(budget=1.0 / (1.0 - cmdp.discount)))
+        assert free.value == pytest.approx(best.value, rel=1e-6)
+        warnings = ep.preflight(cmdp).warnings
+        assert any("the budget does not bind" in said for said in warnings)
 
-    assert budget_binds(worlds.make(name).cmdp) is BINDING[name]
+
+def test_the_agent_earns_its_share():
+    """Of the best in the long run at the rate that the budget allows, told or not."""
+    for name, share, keywords in (
+        ("frozen-lake", 0.8, {"success_rate": 0.9}),
+        ("queue", 0.85, {}),
+    ):
+        world = worlds.make(name, **keywords)
+        rate = (1.0 - world.cmdp.discount) * world.cmdp.budget
+        best = long_run_policy(world.cmdp, rate, world.cmdp.start).gain
+        agent = ep.E4(world.knowledge, ep.E4Settings(seed=3))
+        trace = ep.simulate(agent, world.make_env(), steps=20_000)
+        assert trace.rewards[10_000:].mean() >= share * best
 
 
-def test_ice_that_is_not_too_slippery_binds():
-    from escapade.preflight import budget_binds
-
-    assert budget_binds(worlds.frozen_lake(success_rate=0.9, budget=0.3).cmdp) is True
-    assert budget_binds(worlds.frozen_lake().cmdp) is False
+def test_the_simulator_of_the_pendulum_is_off():
+    world = worlds.pendulum(5, doubt=0.3)
+    sets, cmdp = world.knowledge.models, world.cmdp
+    ratio = sets.nominal / cmdp.probability
+    assert 0.01 < np.abs(ratio - 1.0).max() < 0.3
+    assert (sets.lower <= cmdp.probability).all()
+    assert (cmdp.probability <= sets.upper).all()
 
 
 @pytest.mark.slow
@@ -177,6 +197,8 @@ def _same(ours, theirs, states):
     [
         ("frozen-lake", {"size": 5}, "size"),
         ("frozen-lake", {"success_rate": 1.5}, "success_rate"),
+        ("frozen-lake", {"doubt": -0.1}, "doubt"),
+        ("pendulum", {"doubt": 1.0}, "doubt"),
         ("cliff-walk", {"budget": -1.0}, "budget"),
         ("lava-gap", {"gap": (6, 3)}, "gap"),
         ("lava-gap", {"size": 4}, "size"),

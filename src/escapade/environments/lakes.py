@@ -6,10 +6,11 @@ to the start, and so does the goal, which earns 1.  (Gymnasium's cliff charges a
 of −1 a step and −100 a fall; in a life without end the first is the same everywhere,
 and the second is what the budget is for.)
 
-An agent is told the map, and that a move slips with at most some probability: twice
-the true one, or always.  A slip goes to one side as often as to the other.  So it knows
-from the start where ice could break and where not; how slippery it is, and what the
-goal earns, it finds out.
+An agent is told the map: where ice could break and where not, where the goal is, and
+that nothing is earned elsewhere.  It is also told what Gymnasium's documentation says,
+that a move slips with a known probability, to one side as often as to the other; or,
+with ``doubt``, that it does so with a probability within a share of the true one.  How
+slippery it then is, pair by pair, and what the goal earns, it finds out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from functools import partial
 
 import numpy as np
 
-from escapade.environments.telling import tell
+from escapade.environments.telling import costs_of, tell
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.knowledge.knowledge import Knowledge
@@ -51,14 +52,16 @@ _MOVES = {
     "cliff": (("up", -1, 0), ("right", 0, 1), ("down", 1, 0), ("left", 0, -1)),
 }
 _THIRD = 1.0 / 3.0
+_BUDGETS = {4: 0.9, 8: 0.2}
 
 
 def frozen_lake(
     size: int = 4,
     *,
     success_rate: float = _THIRD,
-    discount: float = 0.95,
-    budget: float = 1.0,
+    doubt: float = 0.0,
+    discount: float = 0.995,
+    budget: float | None = None,
 ) -> World:
     """Return the lake of Gymnasium's FrozenLake: a hole costs 1.
 
@@ -68,14 +71,18 @@ def frozen_lake(
         4 or 8.
     success_rate
         Probability that a move goes as meant.
-    discount, budget
+    doubt
+        By which share of it the probability of a slip may be off, as far as is told.
+    discount
         Of the problem.
+    budget
+        By default .9 on the small lake and .2 on the large one; both bind.
 
     Examples
     --------
     >>> import escapade as ep
     >>> ep.environments.frozen_lake()
-    World('frozen-lake', 16 states, 4 actions, 64 pairs, 1 cost, discount 0.95, ...)
+    World('frozen-lake', 16 states, 4 actions, 64 pairs, 1 cost, discount 0.995, ...)
     """
     if size not in _LAKES:
         raise refusal("size", "4 or 8", size)
@@ -84,14 +91,16 @@ def frozen_lake(
         "Cross a frozen lake to the goal; ice breaks at holes.",
         _Grid.of(_LAKES[size], "lake"),
         success_rate,
+        doubt,
         discount,
-        budget,
+        _BUDGETS[size] if budget is None else budget,
     )
 
 
 def cliff_walk(
     *,
     success_rate: float = _THIRD,
+    doubt: float = 0.0,
     discount: float = 0.98,
     budget: float = 0.5,
 ) -> World:
@@ -101,6 +110,8 @@ def cliff_walk(
     ----------
     success_rate
         Probability that a move goes as meant.
+    doubt
+        By which share of it the probability of a slip may be off, as far as is told.
     discount, budget
         Of the problem.
 
@@ -115,6 +126,7 @@ def cliff_walk(
         "Walk along a slippery cliff to the goal.",
         _Grid.of(_CLIFF, "cliff"),
         success_rate,
+        doubt,
         discount,
         budget,
     )
@@ -178,12 +190,15 @@ def _world(
     description: str,
     grid: _Grid,
     success_rate: float,
+    doubt: float,
     discount: float,
     budget: float,
 ) -> World:
     success = read_number("success_rate", success_rate)
-    if not 0.0 <= success <= 1.0:
-        raise refusal("success_rate", "a number in [0, 1]", success)
+    unsure = read_number("doubt", doubt)
+    for argument, number in (("success_rate", success), ("doubt", unsure)):
+        if not 0.0 <= number <= 1.0:
+            raise refusal(argument, "a number in [0, 1]", number)
     slips = np.array([success, 0.5 * (1.0 - success), 0.5 * (1.0 - success)])
     n = grid.n_states
     led, harm = grid.returned, grid.harm
@@ -216,7 +231,7 @@ def _world(
         reward_noise="bernoulli",
         cost_noise="bernoulli",
         cost_given_next=_given_next(cmdp, given),
-        told=partial(_told, cmdp, grid, min(1.0, 2.0 * (1.0 - success))),
+        told=partial(_told, cmdp, grid, 1.0 - success, unsure),
     )
 
 
@@ -228,9 +243,18 @@ def _given_next(cmdp: CMDP, harm: FloatArray) -> FloatArray:
     return np.clip(chance, 0.0, 1.0)[np.newaxis]
 
 
-def _told(cmdp: CMDP, grid: _Grid, rate: float) -> Knowledge:
-    """Return the map, and that a move slips with at most a probability."""
+def _told(cmdp: CMDP, grid: _Grid, slip: float, doubt: float) -> Knowledge:
+    """Return the map, and how often a move slips, or within which bounds."""
     n = grid.n_states
+    rewards = np.zeros((n, 4))
+    rewards[grid.is_letter("G")[grid.targets].any(axis=1)] = np.nan
+    if doubt == 0.0:
+        return tell(
+            cmdp,
+            known_rows=cmdp.transition_matrix,
+            costs=costs_of(cmdp),
+            rewards=rewards,
+        )
     led, harm = grid.returned, grid.harm
     around = np.zeros((n, 4, n), dtype=np.bool_)
     for way in (1, 2):
@@ -245,7 +269,9 @@ def _told(cmdp: CMDP, grid: _Grid, rate: float) -> Knowledge:
             )
         },
         failures=Failures(
-            around=around.reshape(-1, n), rate=(0.0, rate), law="uniform"
+            around=around.reshape(-1, n),
+            rate=(slip * (1.0 - doubt), min(slip * (1.0 + doubt), 1.0)),
+            law="uniform",
         ),
     )
-    return tell(cmdp, models=models)
+    return tell(cmdp, models=models, rewards=rewards, known_states=np.arange(n))

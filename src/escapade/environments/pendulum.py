@@ -12,8 +12,10 @@ Leaving the band costs 1, and the
 pendulum is put upright again.  Leaning to the right earns: the reward rises from 0 at
 the left end of the band to 1 at the right one.
 
-An agent is told the rows of a controller that holds the pendulum up, measured long ago,
-and of other torques only where they may lead.
+An agent is told the rows of a controller that holds the pendulum up, measured long ago.
+Of other torques it has a simulator, which is off: each of its probabilities, that of
+leaving the band included, is within a share ``doubt`` of itself of the true one.  That
+is enough to plan by, so every state counts as known; what life shows narrows it down.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from escapade.model.arguments import check_room, read_count, read_number
 from escapade.model.cmdp import CMDP
 from escapade.planning.dynamic_programming import policy_iteration
 from escapade.typing import FloatArray, IntArray
+from escapade.uncertainty.interval import Interval
 
 __all__ = ["pendulum"]
 
@@ -37,6 +40,7 @@ _GRAVITY = 2.0
 _DT = 0.2
 _MOST_SPEED = 1.2
 _WITHIN = 4
+_SEED = 20_000
 _KICKS = ((-0.25, 0.25), (0.0, 0.5), (0.25, 0.25))
 
 
@@ -45,8 +49,9 @@ def pendulum(
     *,
     band: float = 0.45,
     torque: float = 2.0,
-    discount: float = 0.95,
-    budget: float = 1.2,
+    doubt: float = 0.1,
+    discount: float = 0.98,
+    budget: float = 2.5,
 ) -> World:
     """Return a pendulum that should stay within a band of angles.
 
@@ -58,6 +63,8 @@ def pendulum(
         Largest angle, in radians.
     torque
         Largest torque.
+    doubt
+        By which share of itself a probability of the simulator may be off, below 1.
     discount, budget
         Of the problem.
 
@@ -65,7 +72,7 @@ def pendulum(
     --------
     >>> import escapade as ep
     >>> ep.environments.pendulum()
-    World('pendulum', 81 states, 3 actions, 243 pairs, 1 cost, discount 0.95, ...)
+    World('pendulum', 81 states, 3 actions, 243 pairs, 1 cost, discount 0.98, ...)
     """
     cells = read_count("cells", cells, least=5)
     if cells % 2 == 0:
@@ -76,6 +83,9 @@ def pendulum(
     for name, value in (("band", width), ("torque", force)):
         if not 0.0 < value < np.inf:
             raise refusal(name, "a finite number above 0", value)
+    unsure = read_number("doubt", doubt)
+    if not 0.0 <= unsure < 1.0:
+        raise refusal("doubt", "a number in [0, 1)", unsure)
     angle_edges = np.linspace(-width, width, cells + 1)
     speed_edges = np.linspace(-_MOST_SPEED, _MOST_SPEED, cells + 1)
     n = cells * cells
@@ -112,7 +122,7 @@ def pendulum(
         description="Lean a pendulum to the right, but not out of its band.",
         cmdp=cmdp,
         cost_noise="bernoulli",
-        told=partial(_told, cmdp),
+        told=partial(_told, cmdp, unsure),
     )
 
 
@@ -133,14 +143,32 @@ def _cell(values: FloatArray, edges: FloatArray) -> IntArray:
     return np.clip(found, 0, edges.size - 2).astype(np.int64)
 
 
-def _told(cmdp: CMDP) -> Knowledge:
-    """Return the rows of the controller that falls least, and where others may lead."""
+def _told(cmdp: CMDP, doubt: float) -> Knowledge:
+    """Return the rows of the controller that falls least, and those of a simulator."""
     careful = np.zeros(cmdp.n_pairs, dtype=np.bool_)
     careful[policy_iteration(cmdp, -cmdp.cost.sum(axis=0)).pairs] = True
+    rng = np.random.default_rng(_SEED)
+    # off by a third of what is told, and again by as much when rows are scaled to 1,
+    # which leaves the truth within the share
+    off = 1.0 + doubt / 3.0 * rng.uniform(-1.0, 1.0, cmdp.nnz)
+    exact = np.repeat(careful, np.diff(cmdp.row_ptr))
+    simulated = cmdp.probability * np.where(exact, 1.0, off)
+    sums = np.add.reduceat(simulated, cmdp.row_ptr[:-1])
+    simulated /= np.repeat(sums, np.diff(cmdp.row_ptr))
+    bounds = np.full((cmdp.n_states, cmdp.n_actions), np.nan)
+    bounds[cmdp.pair_state, cmdp.pair_action] = np.where(
+        careful, np.nan, np.minimum((1.0 + doubt) * cmdp.cost[0], 1.0)
+    )
     return tell(
         cmdp,
-        support=cmdp.transition_matrix,
+        models=Interval(
+            cmdp.replace(probability=simulated),
+            lower=(1.0 - doubt) * simulated,
+            upper=np.minimum((1.0 + doubt) * simulated, 1.0),
+        ),
         known_rows=rows_of(cmdp, careful),
         costs=costs_of(cmdp, careful),
+        cost_bounds=bounds,
         exact_rewards=True,
+        known_states=np.arange(cmdp.n_states),
     )

@@ -40,8 +40,8 @@ def queue(
     *,
     overload: int = 9,
     arrivals: float = 0.3,
-    discount: float = 0.95,
-    budget: float = 4.0,
+    discount: float = 0.98,
+    budget: float = 6.0,
 ) -> World:
     """Return a single-server queue whose overload is charged.
 
@@ -60,7 +60,7 @@ def queue(
     --------
     >>> import escapade as ep
     >>> ep.environments.queue()
-    World('queue', 11 states, 3 actions, 33 pairs, 1 cost, discount 0.95, budget 4)
+    World('queue', 11 states, 3 actions, 33 pairs, 1 cost, discount 0.98, budget 6)
     """
     length = read_count("length", length, least=1)
     check_room("length", length, 3 * (length + 1) ** 2)
