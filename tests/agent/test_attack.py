@@ -12,7 +12,8 @@ Then four faults are planted around the same kernels, and each must be caught:
 
 - *no closure*: the fallback may pass through states that cost more than the budget;
 - *afterwards*: the rule for the next promise is chosen when the outcome is known;
-- *sampled*: a mixture is settled as if the action drawn had been chosen for sure;
+- *sampled*: a mixture is settled as if the action drawn had been chosen for sure, from
+  the whole promise instead of from its own part;
 - *subsolution*: what the fallback costs is rounded down.
 """
 
@@ -82,7 +83,7 @@ class Tree:
         worst = np.array([-np.inf])
         plan = obedient(self.ledgers[0])
         pendings = tuple(
-            Pending(np.zeros(n_costs, np.int64), *np.zeros((3, n_costs)))
+            Pending(np.zeros(n_costs, np.int64), *np.zeros((4, n_costs)))
             for _ in range(DEEPEST)
         )
         most = supremum(
@@ -107,6 +108,7 @@ def obedient(ledger: Ledger) -> Plan:
         node_ptr=np.arange(n_states + 1),
         level=np.full(n_states, -np.inf),
         share=np.eye(1, n_costs)[0],
+        grid=np.zeros((n_costs, 0)),
         weight=np.zeros((n_states, width)),
         reserve=np.zeros(n_costs),
         turn_home=np.zeros(n_costs),
@@ -382,7 +384,7 @@ HALF = np.array([0.5])
 HARMED = [
     ("no closure", 1, 0),
     ("no closure", 2, 12),
-    ("afterwards", 1, 69),
+    ("afterwards", 1, 45),
     ("afterwards", 2, 69),
     ("sampled", 1, 14),
     ("sampled", 2, 34),
@@ -429,12 +431,17 @@ def test_no_agent_breaks_a_promise_in_hundreds_of_worlds(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "count"),
-    [("no closure", 60), ("afterwards", 240), ("sampled", 60), ("subsolution", 60)],
+    ("name", "seed", "count"),
+    [
+        ("no closure", 7, 60),
+        ("afterwards", 8, 160),
+        ("sampled", 7, 60),
+        ("subsolution", 7, 60),
+    ],
 )
-def test_no_fault_hides_in_many_worlds(name, count):
+def test_no_fault_hides_in_many_worlds(name, seed, count):
     _, caught = largest_excess(
-        7, count, n_costs=1, depth=2, fault=FAULTS[name], shares=HALF
+        seed, count, n_costs=1, depth=2, fault=FAULTS[name], shares=HALF
     )
     assert caught >= 1
 

@@ -35,7 +35,9 @@ def step_of(rng, gamma, cap, promise):
         cost_max=np.ones(n_costs),
         gamma=gamma,
     )
-    pending = Pending(np.zeros(n_costs, np.int64), q, ahead, ahead)
+    pending = Pending(
+        np.zeros(n_costs, np.int64), q, ahead, ahead, np.zeros(n_costs)
+    )
     choose_rules(ledger, promise, pending)
     return ledger, pending
 

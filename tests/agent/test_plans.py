@@ -128,15 +128,43 @@ def test_a_budget_that_binds_is_planned_by_levels_of_the_promise():
     assert len(np.unique(pairs[0])) > 1  # what to do depends on what is left
 
 
-def test_with_several_budgets_the_plan_mixes_and_weighs_what_is_left_of_each():
+def mixes(agent: E4, weights) -> bool:
+    owner = agent.knowledge.pairs.pair_state
+    np.testing.assert_allclose(np.bincount(owner, weights), 1.0)
+    return bool(((weights > 0.0) & (weights < 1.0)).any())
+
+
+def test_with_several_budgets_the_plan_mixes_by_what_is_left_of_each():
     agent, earning = earning_after("two budgets", 300)
     assert earning.binds
-    assert earning.levels is not None
+    assert mixes(agent, earning.weights)
+    assert agent.planned.plan.by_level
+    grid, drawn, part = earning.grid, earning.drawn, earning.part
+    np.testing.assert_allclose(grid[:, 0], 0.0, atol=1e-12)
+    np.testing.assert_allclose(grid[:, -1], agent.cap)
+    assert (np.diff(grid, axis=1) > 0.0).all()
+    owner = agent.knowledge.pairs.pair_state[drawn]
+    assert (owner == np.arange(2)[:, np.newaxis, np.newaxis]).all()
+    assert ((part > 0.0) & (part < 1.0)).any()
+    # with the second promise empty, its action, the third, is not drawn
+    many = grid.shape[1]
+    empty = drawn.reshape(2, many, many, 2)[:, -1, 0]
+    actions = agent.knowledge.pairs.pair_action[empty]
+    likely = np.stack([part.reshape(2, many, many)[:, -1, 0]] * 2, axis=-1)
+    likely[..., 1] = 1.0 - likely[..., 1]
+    assert (actions[likely > 0.0] != 2).all()
+    assert (actions[likely > 0.0] == 1).any()
+
+
+def test_where_levels_of_each_would_be_too_many_promises_are_weighed_as_one(
+    monkeypatch,
+):
+    monkeypatch.setattr("escapade.agent.earning._MOST_TOGETHER", 10)
+    agent, earning = earning_after("two budgets", 300)
+    assert earning.grid is None
     assert earning.share @ agent.cap == pytest.approx(earning.levels[-1])
     assert agent.planned.plan.by_level
-    owner = agent.knowledge.pairs.pair_state
-    np.testing.assert_allclose(np.bincount(owner, earning.weights), 1.0)
-    assert ((earning.weights > 0.0) & (earning.weights < 1.0)).any()
+    assert mixes(agent, earning.weights)
 
 
 @pytest.mark.parametrize("life", ["two budgets", "workshop"])

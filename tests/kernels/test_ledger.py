@@ -33,6 +33,7 @@ def pending_for(n_costs: int) -> Pending:
         q=np.zeros(n_costs),
         ahead=np.zeros(n_costs),
         reach=np.zeros(n_costs),
+        shift=np.zeros(n_costs),
     )
 
 
@@ -49,6 +50,7 @@ def plan_for(ledger: Ledger, **changes) -> Plan:
         node_ptr=np.zeros(n_states + 1, dtype=np.int64),
         level=np.zeros(0),
         share=np.eye(1, n_costs)[0],
+        grid=np.zeros((n_costs, 0)),
         weight=np.zeros((0, n_pairs)),
         reserve=np.zeros(n_costs),
         turn_home=np.zeros(n_costs),
@@ -204,26 +206,34 @@ def test_what_is_promised_next_costs_no_more_than_what_was_promised(case, u):
     ledger, gamma = case.ledger, Fraction(case.ledger.gamma)
     plan = with_policy(plan_for(ledger), case.weight)
     pending = pending_for(len(ledger.channels))
-    pair, _, reason = decide(
-        ledger, plan, np.zeros(ledger.allowed.size, dtype=np.int64), case.promise,
-        np.zeros(1, dtype=np.int64), 0, u, pending,
-    )  # fmt: skip
+
+    def decided(u):
+        return decide(
+            ledger, plan, np.zeros(ledger.allowed.size, dtype=np.int64), case.promise,
+            np.zeros(1, dtype=np.int64), 0, u, pending,
+        )  # fmt: skip
+
+    pair, _, reason = decided(u)
     if reason == kernels.AS_PLANNED:
         assert case.weight[pair] > 0.0
         chances = {i: Fraction(c) for i, c in enumerate(case.weight) if c > 0.0}
     else:
         assert pair == 0
         chances = {0: Fraction(1)}
-    chosen = pending.rule.copy()
     following = {}
     for i in chances:
+        if reason == kernels.AS_PLANNED:  # what comes next depends on what is drawn
+            before = float(case.weight[:i].sum())
+            again = math.nextafter(before + float(case.weight[i]), 0.0)
+            assert decided(min(before + u * float(case.weight[i]), again))[0] == i
+        chosen = pending.rule.copy()
         for s in np.flatnonzero(case.vertices[i].any(axis=0)):
             after = case.promise.copy()
             settle(ledger, pending, np.ascontiguousarray(case.costs[i][:, s]), s, after)
             assert (ledger.w[:, s] <= after).all()
             assert (after <= ledger.cap).all()
             following[i, s] = after
-    np.testing.assert_array_equal(pending.rule, chosen)
+        np.testing.assert_array_equal(pending.rule, chosen)
     for k in case.channels:
 
         def to_pay(s, i, k=k):

@@ -51,6 +51,8 @@ __all__ = ["E4", "Decision"]
 
 _DOWN = 1.0 - 2.0**-52
 
+_OWN_STREAM = (4,)
+
 _LOOK_AGAIN = 1.5
 """By how much a life must have grown before what takes long is looked at again."""
 
@@ -121,13 +123,16 @@ class E4:
         self._check_start()
         self.promise: FloatArray = np.array(self.cap)
         self.memory: IntArray = np.zeros(1, dtype=np.int64)
-        self.rng = np.random.default_rng(self.settings.seed)
+        # a stream of its own, for worlds are given the same seeds
+        stream = np.random.SeedSequence(self.settings.seed, spawn_key=_OWN_STREAM)
+        self.rng = np.random.default_rng(stream)
         k = knowledge.n_costs
         self.pending = Pending(
             rule=np.zeros(k, dtype=np.int64),
             q=np.zeros(k),
             ahead=np.zeros(k),
             reach=np.zeros(k),
+            shift=np.zeros(k),
         )
         self.course: Course = begin(k)
         self.planning: Planning | PaperPlanning = Planning(self.settings)

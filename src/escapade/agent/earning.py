@@ -28,6 +28,7 @@ import numpy as np
 from escapade.agent.planners import Planner, plan_with
 from escapade.agent.safety import Safety
 from escapade.kernels.earning import earn, level_at
+from escapade.kernels.earning_together import Outlook, earn_together
 from escapade.kernels.ledger import Ledger
 from escapade.knowledge.belief import Belief
 from escapade.model.cmdp import CMDP
@@ -44,6 +45,13 @@ __all__ = ["Earner", "Earning"]
 
 _LEVELS = 50
 _MOST_NODES = 400_000
+_MOST_TOGETHER = 60_000
+_LEVELS_EACH = (5, 12)
+"""Levels of each of several promises, at least and at most."""
+
+_SHARES = (0.0625, 0.25, 0.5, 0.75)
+"""Shares in which two pairs are drawn from at first; the best is then refined."""
+
 _PRECISION = 0.01
 _ROUNDS = 60
 _BETWEEN = 9
@@ -76,6 +84,11 @@ class Earning:
         ``[S, G]``; the pair to take at each level.
     share
         ``[K]``; what each promise counts in a level; ``None`` where that is channel 0.
+    grid
+        ``(K, G)`` levels of each of several promises, or ``None``.
+    drawn, part
+        ``[S, G**K, 2]`` and ``[S, G**K]``; the two pairs to draw from at each
+        combination of them, and the share of the first.
     binds
         Whether the budget keeps the plan from being better.
     """
@@ -84,7 +97,15 @@ class Earning:
     levels: FloatArray | None = None
     pairs: IntArray | None = None
     share: FloatArray | None = None
+    grid: FloatArray | None = None
+    drawn: IntArray | None = None
+    part: FloatArray | None = None
     binds: bool = False
+
+    @property
+    def by_level(self) -> bool:
+        """Whether what to do depends on what is left of the promises."""
+        return self.levels is not None or self.grid is not None
 
 
 class Earner:
@@ -141,6 +162,14 @@ class Earner:
         if self._keeps_promise(model, best.pairs, safety):
             return Earning(weights=free)
         weights, price = self._stationary(model, usable, safety)
+        n_levels = _levels_of_each(model)
+        if n_levels > 0:
+            grid, drawn, part = self._together(
+                model, belief, ledger, n_levels, usable=usable, reserve=reserve
+            )
+            return Earning(
+                weights=weights, grid=grid, drawn=drawn, part=part, binds=True
+            )
         if model.n_states * _LEVELS > _MOST_NODES:
             return Earning(weights=weights, binds=True)
         share = _shares(price, safety.cap)
@@ -233,6 +262,60 @@ class Earner:
         )
         levels = np.array([level_at(g, _LEVELS, cap) for g in range(_LEVELS)])
         return levels, pairs
+
+    def _together(
+        self,
+        model: CMDP,
+        belief: Belief,
+        ledger: Ledger,
+        n_levels: int,
+        *,
+        usable: BoolArray,
+        reserve: FloatArray,
+    ) -> tuple[FloatArray, IntArray, FloatArray]:
+        """Return levels of each promise, the pairs to draw from, and their shares."""
+        home = np.where(np.isfinite(ledger.w), ledger.w, np.inf).min(axis=1)
+        rising = [level_at(g, n_levels, 1.0) for g in range(n_levels)]
+        grid = home[:, np.newaxis] + np.outer(ledger.cap - home, rising)
+        shape = (model.n_states, n_levels**model.n_costs)
+        if self._by_level is None:
+            self._by_level = np.zeros(shape)
+        drawn = np.zeros((*shape, 2), dtype=np.int64)
+        drawn[:] = ledger.fallback[:, np.newaxis, np.newaxis]
+        part = np.ones(shape)
+        cost, steady = _foreseen(belief)
+        earn_together(
+            ledger,
+            Outlook(
+                grid=grid,
+                row_ptr=belief.knowledge.row_ptr,
+                successor=belief.knowledge.successor,
+                probability=belief.nominal,
+                reward=model.reward,
+                cost=cost,
+                steady=steady,
+                gamma=1.0 - _PATIENCE * (1.0 - model.discount),
+                reserve=reserve,
+                usable=usable,
+                shares=np.array(_SHARES),
+            ),
+            _PRECISION * model.reward_max,
+            min(_ROUNDS, self._most),
+            _BETWEEN,
+            self._by_level,
+            drawn,
+            part,
+        )
+        return grid, drawn, part
+
+
+def _levels_of_each(model: CMDP) -> int:
+    """Return how many levels each of several promises is given; 0 for none."""
+    if model.n_costs == 1:
+        return 0
+    least, most = _LEVELS_EACH
+    fits = int((_MOST_TOGETHER / model.n_states) ** (1.0 / model.n_costs))
+    return min(fits, most) if fits >= least else 0
 
 
 def _shares(price: FloatArray, cap: FloatArray) -> FloatArray:

@@ -138,6 +138,9 @@ def _unpack_planned(agent: E4, arrays: Mapping[str, np.ndarray]) -> Planned:
             levels=earning.get("levels"),
             pairs=earning.get("pairs"),
             share=earning.get("share"),
+            grid=earning.get("grid"),
+            drawn=earning.get("drawn"),
+            part=earning.get("part"),
             binds=bool(earning["binds"]),
         )
     ledger: Ledger = agent.planning.ledger(agent.belief, agent.safety)

@@ -18,7 +18,7 @@ import numpy as np
 from escapade.agent.e4 import E4, Decision
 from escapade.agent.paper.planning import PaperPlanning
 from escapade.errors import refusal
-from escapade.kernels.ledger import choose_rules
+from escapade.kernels.ledger import choose_rules, note_pair
 
 __all__ = ["Override", "freeze", "overrule", "thaw"]
 
@@ -60,9 +60,7 @@ def overrule(agent: E4, action: int) -> Override:
         raise refusal("override", "the mode 'ledger'", "paper")
     pair = agent.knowledge.pair(opened.state, action)
     ledger, pending = agent.planned.ledger, agent.pending
-    pending.q[:] = ledger.q[:, pair]
-    pending.ahead[:] = ledger.ahead[:, pair]
-    pending.reach[:] = ledger.reach[:, pair]
+    note_pair(ledger, pair, pending)
     choose_rules(ledger, agent.promise, pending)
     beyond = np.maximum(ledger.q[:, pair] - agent.promise, 0.0)
     if not ledger.allowed[pair]:

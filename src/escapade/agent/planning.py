@@ -179,7 +179,7 @@ class Planning:
                 turn_home=home_cost + settings.turn_home * room,
                 turn_back=home_cost + turn_back * room,
                 recharge=home_cost + settings.recharge * room,
-                by_level=earning is not None and earning.levels is not None,
+                by_level=earning is not None and earning.by_level,
                 watch=self._watch(
                     visits, patience_of(knowledge) // 2 if lacks.any() else None
                 ),
@@ -302,7 +302,7 @@ class Planning:
             plan=plan._replace(
                 goal=np.zeros_like(plan.goal),
                 exploring=np.zeros_like(plan.exploring),
-                by_level=earning.levels is not None,
+                by_level=earning.by_level,
                 **_nodes(belief, frontier, earning, None),
             ),
         )
@@ -358,10 +358,14 @@ def _nodes(
     levels = np.array([-np.inf])
     share = np.zeros(belief.knowledge.n_costs)
     share[0] = 1.0
+    grid = np.zeros((share.size, 0))
     if earning is not None and earning.share is not None:
         share = earning.share
     if earning is not None and earning.levels is not None:
         levels = earning.levels
+    if earning is not None and earning.part is not None:
+        grid = earning.grid
+        levels = np.full(earning.part.shape[1], -np.inf)
     done = ~exploring & ~frontier.wanted
     count = np.where(exploring, 1, 0 if earning is None else levels.size * done)
     node_ptr = np.zeros(n_states + 1, dtype=np.int64)
@@ -381,8 +385,19 @@ def _nodes(
         if earning.pairs is not None:
             local = earning.pairs[states] - first[states][:, np.newaxis]
             weight[nodes, local] = 1.0
+        elif earning.drawn is not None and earning.part is not None:
+            local = earning.drawn[states] - first[states][:, np.newaxis, np.newaxis]
+            part = earning.part[states]
+            weight[nodes, local[..., 0]] = part
+            weight[nodes, local[..., 1]] += 1.0 - part
         else:
             chosen = np.flatnonzero(done[layout.pair_state])
             owner = layout.pair_state[chosen]
             weight[node_ptr[owner], chosen - first[owner]] = earning.weights[chosen]
-    return {"node_ptr": node_ptr, "level": level, "share": share, "weight": weight}
+    return {
+        "node_ptr": node_ptr,
+        "level": level,
+        "share": share,
+        "grid": grid,
+        "weight": weight,
+    }

@@ -24,6 +24,11 @@ so the promise can be kept for ever; the cap ``d`` only lowers it.  In floating 
 the next promise is rounded down, and R1 and R2 are chosen with a margin above rounding,
 so that ``w(s') <= b' <= d`` holds exactly.
 
+Where actions are drawn, ``q`` of the check and of R0 is the mixture's.  The coin's own
+luck is no matter of the promise: to the action ``a`` that is drawn belongs
+``b_a = b − q + q_a``, and as that is ``b`` on average, and at least ``q_a``, R1 and R2
+may go on from it.  What it lacks of ``b`` is called ``shift``.
+
 :func:`decide` settles what to do, and nothing else does: the interpreted loop, ask/tell
 and the compiled lifetime all call it.
 """
@@ -81,6 +86,9 @@ _ROUNDING = 2.0**-50
 
 _MARGIN = 1.0 + 2.0**-40
 
+_SPARE = 2.0**-40
+"""What R1 and R2 leave besides, relative to the terms, where an action was drawn."""
+
 _TINY = 1e-290
 """What is not handed on: near the least doubles, shares no longer cover rounding."""
 
@@ -122,7 +130,9 @@ class Plan(NamedTuple):
     each with a ``level``, in rising order; the last node whose level is at most the sum
     of the promises, each times its ``share`` ``[K]``, is in force, and
     ``weight[node, i]`` is the chance of the state's ``i``-th pair.  A stationary policy
-    has one node a state.
+    has one node a state.  If ``grid`` ``[K, G]`` has levels, in rising order for each
+    promise, a state with more than one node has one for every combination of them, the
+    last channel's changing fastest, and the levels at or below the promises decide.
 
     ``reserve``, ``turn_home``, ``turn_back`` and ``recharge`` are ``[K]``: what actions
     other than the fallback's must leave of the promise, the promise below which to turn
@@ -146,6 +156,7 @@ class Plan(NamedTuple):
     node_ptr: IntArray
     level: FloatArray
     share: FloatArray
+    grid: FloatArray
     weight: FloatArray
     reserve: FloatArray
     turn_home: FloatArray
@@ -159,24 +170,41 @@ class Plan(NamedTuple):
 class Pending(NamedTuple):
     """What a decision fixes for the promise after it, before its outcome is seen.
 
-    The ``rule`` of each channel, and ``q``, ``ahead`` and ``reach`` of what is played,
-    those of the mixture if actions are drawn; all ``[K]``.
+    The ``rule`` of each channel; ``q`` of what is played, that of the mixture if
+    actions are drawn; ``ahead`` and ``reach`` of the pair, and ``shift``, by how much
+    its own ``q`` is less than the mixture's, 0 if nothing is drawn.  All ``[K]``.
     """
 
     rule: IntArray
     q: FloatArray
     ahead: FloatArray
     reach: FloatArray
+    shift: FloatArray
+
+
+@inlined
+def _leaves(
+    ledger: Ledger, k: int, q: float, promise: FloatArray, left: FloatArray, state: int
+) -> bool:
+    """Tell whether ``q`` leaves enough of one promise.
+
+    With several promises, one that is low keeps the agent only from what costs more of
+    it than the fallback does.
+    """
+    enough = q + left[k] <= promise[k]
+    if len(ledger.channels) > 1:
+        enough = enough or q <= ledger.w[k, state]
+    return bool(enough)
 
 
 @inlined
 def affordable(
-    ledger: Ledger, pair: int, promise: FloatArray, left: FloatArray
+    ledger: Ledger, pair: int, promise: FloatArray, left: FloatArray, state: int
 ) -> bool:
     """``promise``, ``left``: ``[K]``; whether ``pair`` may be played and leave that."""
     within = ledger.allowed[pair]
     for k in range(len(ledger.channels)):
-        within = within and ledger.q[k, pair] + left[k] <= promise[k]
+        within = within and _leaves(ledger, k, ledger.q[k, pair], promise, left, state)
     return bool(within)
 
 
@@ -187,6 +215,19 @@ def note_pair(ledger: Ledger, pair: int, pending: Pending) -> None:
         pending.q[k] = ledger.q[k, pair]
         pending.ahead[k] = ledger.ahead[k, pair]
         pending.reach[k] = ledger.reach[k, pair]
+        pending.shift[k] = 0.0
+
+
+@inlined
+def _note_drawn(ledger: Ledger, pair: int, pending: Pending) -> None:
+    """Write down the terms of the pair that was drawn, beside the mixture's ``q``."""
+    for k in range(len(ledger.channels)):
+        mean, own = pending.q[k], ledger.q[k, pair]
+        pending.ahead[k] = ledger.ahead[k, pair]
+        pending.reach[k] = ledger.reach[k, pair]
+        pending.shift[k] = 0.0
+        if mean != own:
+            pending.shift[k] = mean - own + (mean + own) * _ROUNDING
 
 
 @inlined
@@ -195,13 +236,12 @@ def _note_mixture(
 ) -> bool:
     """``weight``: the chance of each pair; False if one of them is not allowed.
 
-    The last pair that may be drawn gets whatever the others leave of 1, as it does when
-    one is drawn; what rounding may have lost in the sums is added.
+    Writes down the mixture's ``q``.  The last pair that may be drawn gets whatever the
+    others leave of 1, as it does when one is drawn; what rounding may have lost in the
+    sum is added.
     """
     for k in range(len(ledger.channels)):
         pending.q[k] = 0.0
-        pending.ahead[k] = 0.0
-        pending.reach[k] = 0.0
     final, left, terms = -1, 1.0, 0
     for pair in range(first, last):
         chance = weight[pair - first]
@@ -211,8 +251,6 @@ def _note_mixture(
             final, left, terms = pair, left - chance, terms + 1
             for k in range(len(ledger.channels)):
                 pending.q[k] += chance * ledger.q[k, pair]
-                pending.ahead[k] += chance * ledger.ahead[k, pair]
-                pending.reach[k] = max(pending.reach[k], ledger.reach[k, pair])
     if final < 0:
         return False
     if terms == 1 and left == 0.0:
@@ -221,7 +259,6 @@ def _note_mixture(
     up = 1.0 + (terms + 1) * _ROUNDING
     for k in range(len(ledger.channels)):
         pending.q[k] = (pending.q[k] + left * ledger.q[k, final]) * up
-        pending.ahead[k] = (pending.ahead[k] + left * ledger.ahead[k, final]) * up
     return True
 
 
@@ -229,10 +266,12 @@ def _note_mixture(
 def choose_rules(ledger: Ledger, promise: FloatArray, pending: Pending) -> None:
     """Fix the rule of every channel from what is known before the outcome."""
     for k in range(len(ledger.channels)):
-        b, most = promise[k], ledger.cost_max[k]
-        if b >= (most + pending.reach[k]) * _MARGIN:
+        b, most, more = promise[k], ledger.cost_max[k], pending.shift[k]
+        if more != 0.0:
+            more += (b + abs(more)) * _SPARE
+        if b >= (most + pending.reach[k]) * _MARGIN + more:
             pending.rule[k] = PATHWISE
-        elif b >= (most + pending.ahead[k]) * _MARGIN:
+        elif b >= (most + pending.ahead[k]) * _MARGIN + more:
             pending.rule[k] = REFUND
         else:
             pending.rule[k] = IN_EXPECTATION
@@ -254,9 +293,9 @@ def settle(
             continue
         spent, kept = pending.q[k], w
         if pending.rule[k] == REFUND:
-            spent = cost[k] + pending.ahead[k]
+            spent = cost[k] + pending.ahead[k] + pending.shift[k]
         elif pending.rule[k] == PATHWISE:
-            spent, kept = cost[k], 0.0
+            spent, kept = cost[k] + pending.shift[k], 0.0
         spare = max(b * (1.0 - _ROUNDING) - spent - _TINY, 0.0)
         after = kept + spare / ledger.gamma * (1.0 - _ROUNDING)
         promise[k] = max(min(after, ledger.cap[k]), w)
@@ -271,7 +310,7 @@ def _wander(
     for pair in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
         if visits[pair] >= plan.goal[pair]:
             continue
-        if not affordable(ledger, pair, promise, plan.reserve):
+        if not affordable(ledger, pair, promise, plan.reserve, state):
             continue
         if (
             best < 0
@@ -291,7 +330,7 @@ def _onward(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
     for pair in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
         score = plan.score[pair]
         better = score > 0.0 if best < 0 else score > plan.score[best]
-        if better and affordable(ledger, pair, promise, plan.reserve):
+        if better and affordable(ledger, pair, promise, plan.reserve, state):
             best = pair
     return best
 
@@ -314,7 +353,7 @@ def play_mixture(
     if not _note_mixture(ledger, first, last, weight, pending):
         return -1
     for k in range(len(ledger.channels)):
-        if not pending.q[k] + reserve[k] <= promise[k]:
+        if not _leaves(ledger, k, pending.q[k], promise, reserve, state):
             return -1
     drawn, total = -1, 0.0
     for pair in range(first, last):
@@ -324,7 +363,39 @@ def play_mixture(
             total += chance
             if u < total:
                 break
+    _note_drawn(ledger, drawn, pending)
     return drawn
+
+
+@inlined
+def _node_of(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
+    """Return the node in force in a state that has some."""
+    node = plan.node_ptr[state]
+    end = plan.node_ptr[state + 1]
+    n_levels = plan.grid.shape[1]
+    if end - node > 1 and n_levels > 0:
+        place = 0
+        for k in range(len(ledger.channels)):
+            low, high = 0, n_levels
+            while high - low > 1:
+                middle = (low + high) >> 1
+                if plan.grid[k, middle] <= promise[k]:
+                    low = middle
+                else:
+                    high = middle
+            place = place * n_levels + low
+        node += place
+    elif end - node > 1:
+        has = 0.0
+        for k in range(len(ledger.channels)):
+            has += plan.share[k] * promise[k]
+        while end - node > 1:
+            middle = (node + end) >> 1
+            if plan.level[middle] <= has:
+                node = middle
+            else:
+                end = middle
+    return int(node)
 
 
 @inlined
@@ -337,22 +408,12 @@ def _follow(
     pending: Pending,
 ) -> int:
     """Return the pair that the policy draws, or −1 if it cannot be afforded here."""
-    node = plan.node_ptr[state]
-    end = plan.node_ptr[state + 1]
-    if node == end:
+    if plan.node_ptr[state] == plan.node_ptr[state + 1]:
         pair = _onward(ledger, plan, promise, state)
         if pair >= 0:
             note_pair(ledger, pair, pending)
         return pair
-    has = 0.0
-    for k in range(len(ledger.channels)):
-        has += plan.share[k] * promise[k]
-    while end - node > 1:
-        middle = (node + end) >> 1
-        if plan.level[middle] <= has:
-            node = middle
-        else:
-            end = middle
+    node = _node_of(ledger, plan, promise, state)
     return play_mixture(
         ledger, plan.weight[node], plan.reserve, promise, state, u, pending
     )

@@ -370,6 +370,7 @@ class PaperPlanning(Planning):
                 node_ptr=np.zeros(n_states + 1, dtype=np.int64),
                 level=np.zeros(0),
                 share=np.zeros(k),
+                grid=np.zeros((k, 0)),
                 weight=np.zeros((0, rules.escape.shape[1])),
                 reserve=np.zeros(k),
                 turn_home=np.full(k, -np.inf),
