@@ -35,9 +35,7 @@ def step_of(rng, gamma, cap, promise):
         cost_max=np.ones(n_costs),
         gamma=gamma,
     )
-    pending = Pending(
-        np.zeros(n_costs, np.int64), q, ahead, ahead, np.zeros(n_costs)
-    )
+    pending = Pending(np.zeros(n_costs, np.int64), q, ahead, ahead, np.zeros(n_costs))
     choose_rules(ledger, promise, pending)
     return ledger, pending
 

@@ -176,7 +176,8 @@ def earn(
                     here[0] = b
                     for pair in range(ledger.state_ptr[s], ledger.state_ptr[s + 1]):
                         if pair != ledger.fallback[s] and not (
-                            playable[pair] and affordable(ledger, pair, here, reserve, s)
+                            playable[pair]
+                            and affordable(ledger, pair, here, reserve, s)
                         ):
                             continue
                         total = _worth(

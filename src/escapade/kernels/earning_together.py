@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from escapade.kernels.compilation import compiled, uncounted
+from escapade.kernels.compilation import compiled, inlined
 from escapade.kernels.ledger import PATHWISE, REFUND, Ledger
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
@@ -66,7 +66,7 @@ class _Scratch(NamedTuple):
     part: FloatArray
 
 
-@uncounted
+@inlined
 def _place(grid: FloatArray, k: int, promise: float, scratch: _Scratch) -> None:
     """Note the level at or below a promise, and the share of the way to the next."""
     low, high = 0, grid.shape[1] - 1
@@ -81,7 +81,7 @@ def _place(grid: FloatArray, k: int, promise: float, scratch: _Scratch) -> None:
     scratch.low[k], scratch.part[k] = low, min(max(part, 0.0), 1.0)
 
 
-@uncounted
+@inlined
 def _follows(
     ledger: Ledger, outlook: Outlook, pair: int, value: FloatArray, scratch: _Scratch
 ) -> float:
@@ -122,7 +122,7 @@ def _follows(
     return total
 
 
-@uncounted
+@inlined
 def _worth(
     ledger: Ledger, outlook: Outlook, pair: int, value: FloatArray, scratch: _Scratch
 ) -> float:
@@ -147,7 +147,7 @@ def _worth(
     return worth
 
 
-@uncounted
+@inlined
 def _drawn(
     ledger: Ledger,
     outlook: Outlook,
@@ -182,7 +182,7 @@ def _drawn(
     return total
 
 
-@uncounted
+@inlined
 def _stands(
     ledger: Ledger, grid: FloatArray, s: int, node: int, scratch: _Scratch
 ) -> bool:
@@ -199,7 +199,7 @@ def _stands(
     return stands
 
 
-@uncounted
+@inlined
 def _choose(
     ledger: Ledger,
     outlook: Outlook,
