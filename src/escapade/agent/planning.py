@@ -358,12 +358,12 @@ def _nodes(
     levels = np.array([-np.inf])
     share = np.zeros(belief.knowledge.n_costs)
     share[0] = 1.0
-    grid = np.zeros((share.size, 0))
+    grid: FloatArray = np.zeros((share.size, 0))
     if earning is not None and earning.share is not None:
         share = earning.share
     if earning is not None and earning.levels is not None:
         levels = earning.levels
-    if earning is not None and earning.part is not None:
+    if earning is not None and earning.grid is not None and earning.part is not None:
         grid = earning.grid
         levels = np.full(earning.part.shape[1], -np.inf)
     done = ~exploring & ~frontier.wanted
