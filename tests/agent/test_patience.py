@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from escapade import CMDP, E4, E4Settings, Knowledge, simulate
+from escapade.agent import Phase
 from escapade.agent.patience import Patience
-from escapade.environments import World
+from escapade.environments import World, moat_grid
 
 REST, WORK, OUT, TRY = range(4)
 
@@ -92,6 +93,44 @@ def test_rests_double_and_success_keeps_the_agent_exploring():
     for _ in range(2_000):
         lucky[:2] += 1
         assert not again.rests(knowledge, lucky, wanted)
+
+
+@pytest.mark.parametrize(("every", "rests"), [(8, False), (12, True)])
+def test_less_than_a_visit_a_horizon_is_too_little(every, rests):
+    """The horizon is ten steps; what is had more seldom does not pay for the way."""
+    knowledge = outing().knowledge
+    visits, patience = np.zeros(knowledge.n_pairs, dtype=np.int64), Patience()
+    wanted = np.arange(knowledge.n_pairs) == 0
+    rested = False
+    for step in range(1, 20_001):
+        visits[0 if step % every == 0 else 1] += 1
+        if step % 20 == 0:
+            rested = rested or patience.rests(knowledge, visits, wanted)
+    assert rested == rests
+
+
+def test_what_lies_far_out_is_reached_and_no_outing_ends_with_nothing():
+    """A third of the promise goes on the way; turning home early must not end it."""
+    world = moat_grid(budget=10.0)
+    agent = E4(world.knowledge, E4Settings(known_after=1, turn_home=0.8))
+    trace = simulate(agent, world.make_env(), 2_500)
+    assert (agent.belief.evidence.pair_visits > 0).all()
+    assert (trace.phases[-1_000:] == Phase.EXPLOIT).all()
+    # as well as the best at this rate of costs, from early in life
+    assert trace.rewards[-1_000:].mean() > 0.95 * 0.17
+
+
+def test_after_a_rest_outings_go_further_than_before():
+    knowledge, patience = outing().knowledge, Patience()
+    wanted = np.arange(knowledge.n_pairs) == 0
+    assert patience.tries(knowledge) == 1.0
+    visits, tries = np.zeros(knowledge.n_pairs, dtype=np.int64), []
+    for step in range(0, 5_000, 10):
+        visits[1] = step
+        patience.rests(knowledge, visits, wanted)
+        tries.append(patience.tries(knowledge))
+    assert np.diff(tries).min() >= 0.0
+    assert tries[-1] >= 3.0
 
 
 @pytest.mark.parametrize("wanted", [True, False])

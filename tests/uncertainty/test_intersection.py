@@ -463,7 +463,9 @@ def two_states(p: float) -> ep.CMDP:
 
 def test_parts_without_a_common_row_are_told():
     stopped = ep.errors.AssumptionError
-    with pytest.raises(stopped, match="that is in all of them for pair 0, found none"):
+    with pytest.raises(
+        stopped, match="in all of them for state 0, action 0, found none"
+    ):
         Intersection(Interval(two_states(0.1), 0.1), Interval(two_states(0.5), 0.1))
     # bounds that cross nowhere, and still hold no distribution together
     low = Interval(two_states(0.5), lower=np.zeros(3), upper=[0.5, 1.0, 1.0])
@@ -471,7 +473,7 @@ def test_parts_without_a_common_row_are_told():
     assert Intersection(low, high).worst(np.array([0.0, 1.0]))[0] == 0.5
     never = Interval(two_states(0.0), 0.4)
     surely = Interval(two_states(1.0), 0.4)
-    with pytest.raises(stopped, match="pair 0"):
+    with pytest.raises(stopped, match="for state 0, action 0, found none"):
         Intersection(never, surely)
     pairs = Pairs.from_mask(np.ones((2, 1), dtype=bool))
     models = ActionModels(
@@ -479,9 +481,9 @@ def test_parts_without_a_common_row_are_told():
         {"on": ActionModel(typical=[1, 1])},
         failures=Failures(around=within([[0.0], [1.0]], 1.0), rate=0.1, law="any"),
     )
-    with pytest.raises(stopped, match="pair 0"):
+    with pytest.raises(stopped, match="for state 0, action 0, found none"):
         Intersection(models, Interval(two_states(0.3), 0.1))
-    with pytest.raises(stopped, match="pair 1"):
+    with pytest.raises(stopped, match="for state 1, action 0, found none"):
         Intersection(
             models.__class__(
                 pairs,

@@ -208,7 +208,8 @@ def test_a_lifted_family_is_rectangular():
         ),
         (
             lambda f: Models(f[0], f).keep(np.zeros(4, dtype=bool)),
-            "models: expected at least one model for every pair, found none at pair 0",
+            "models: expected at least one model for every pair, found none at state "
+            "0, action 0",
         ),
     ],
 )

@@ -191,7 +191,7 @@ class Safety:
                 self.cap = before
                 k = int(np.argmax(over))
                 return (
-                    f"from state {state} at least {w[k, state]:.6g} would have to be "
+                    f"from {belief.knowledge.pairs.name_state(int(state))} at least {w[k, state]:.6g} would have to be "
                     f"promised, and {promise[k]:.6g} is"
                     + (f" in channel {k}" if len(w) > 1 else "")
                 )

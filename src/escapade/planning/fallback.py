@@ -80,6 +80,8 @@ class Fallback:
         Applications of a robust operator.
     message
         One sentence on the outcome.
+    state_names
+        The problem's names of states, if it has any.
     """
 
     cost_to_go: FloatArray
@@ -93,6 +95,7 @@ class Fallback:
     width: float
     iterations: int
     message: str
+    state_names: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         return f"Fallback({self.message})"
@@ -105,14 +108,16 @@ class Fallback:
         """Say why ``state`` can be promised, or why not."""
         if not 0 <= state < self.promisable.size:
             raise refusal("state", f"a state in 0..{self.promisable.size - 1}", state)
+        label = f" ({self.state_names[state]})" if self.state_names else ""
+        name = f"state {state}{label}"
         if self.promisable[state]:
             costs = ", ".join(f"{w:.6g}" for w in self.cost_to_go[:, state])
-            return f"state {state} can be promised: its worst-case cost is {costs}"
+            return f"{name} can be promised: its worst-case cost is {costs}"
         over = self.unrestricted_cost[:, state] > self.budget
         k = int(np.argmax(over))
         if self.budget.size > 1:
             reason = (
-                f"state {state} cannot be promised by any fallback that was tried, "
+                f"{name} cannot be promised by any fallback that was tried, "
                 f"which proves nothing about other policies"
             )
             if over.any():
@@ -124,12 +129,12 @@ class Fallback:
             return reason
         if over.any():
             return (
-                f"state {state} cannot be promised: the least worst-case cost "
+                f"{name} cannot be promised: the least worst-case cost "
                 f"from it is {self.unrestricted_cost[k, state]:.6g}, over the budget "
                 f"{self.budget[k]:g}"
             )
         return (
-            f"state {state} cannot be promised: each action either may enter a state "
+            f"{name} cannot be promised: each action either may enter a state "
             f"that cannot be promised or leads to a cost over the budget "
             f"(removed in round {self.removed_in_round[state]})"
         )
@@ -352,6 +357,7 @@ def _greatest_fixed_point(
         width=found.width,
         iterations=iterations,
         message=_message(cmdp, promisable, round_, found.converged),
+        state_names=cmdp.state_names,
     )
 
 

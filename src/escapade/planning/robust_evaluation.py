@@ -264,8 +264,8 @@ def _spread(policy: MemoryPolicy, sets: UncertaintySet) -> sp.csr_array:
         entry = int(np.argmax(missing))
         raise AssumptionError(
             f"support: expected successors that the policy was planned for, found "
-            f"state {int(sets.successor[source[entry]])} after pair "
-            f"{int(policy.pairs[row[entry]])}"
+            f"state {int(sets.successor[source[entry]])} after "
+            f"{sets.name(int(policy.pairs[row[entry]]))}"
         )
     # as it is drawn from: rows that sum to 1
     sums = np.asarray(policy.split.sum(axis=1)).ravel()

@@ -150,6 +150,10 @@ class BranchSet(ReadOnly):
         """The possible successors and the nominal rows."""
         return self._rows
 
+    def name(self, pair: int) -> str:
+        """Say in words which pair this is."""
+        return self._rows.name(pair)
+
     @property
     def branches(self) -> Branches:
         """The branches, active or not."""

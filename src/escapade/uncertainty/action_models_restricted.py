@@ -18,21 +18,28 @@ from escapade.uncertainty.rows import Rows, frozen, gather_rows
 __all__ = ["empty_at", "restrict_branches", "rows_of_keys"]
 
 
-def empty_at(pair: int) -> AssumptionError:
+def empty_at(place: str) -> AssumptionError:
     """Return the error for a pair of which no row is in all sets."""
     return AssumptionError(
-        f"parts: expected a row that is in all of them for pair {pair}, found none"
+        f"parts: expected a row that is in all of them for {place}, found none"
     )
 
 
-def rows_of_keys(keys: IntArray, n_pairs: int, n_states: int) -> Rows:
-    """Return rows of the entries ``pair · S + successor``, nominally all 0."""
+def rows_of_keys(
+    keys: IntArray, n_pairs: int, n_states: int, *, named: Rows | None = None
+) -> Rows:
+    """Return rows of the entries ``pair · S + successor``, nominally all 0.
+
+    ``named`` are rows of the same pairs, which these are named after.
+    """
     pointers = np.searchsorted(keys, np.arange(n_pairs + 1) * n_states)
     return Rows(
         n_states=n_states,
         stored_ptr=frozen(pointers.astype(np.int64)),
         stored=frozen((keys % n_states).astype(np.int32)),
         stored_nominal=frozen(np.zeros(keys.size)),
+        pair_state=None if named is None else named.pair_state,
+        pair_action=None if named is None else named.pair_action,
     )
 
 
@@ -64,7 +71,7 @@ def restrict_branches(sets: BranchSet, keys: IntArray) -> BranchSet:
     low[all_missed] = high[all_missed]
     if not np.logical_or.reduceat(active, old.ptr[:-1]).all():
         alive = np.logical_or.reduceat(active, old.ptr[:-1])
-        raise empty_at(int(np.argmin(alive)))
+        raise empty_at(sets.name(int(np.argmin(alive))))
     # branches that lost a state get a neighbourhood of their own
     changed = has & ~broken & (left < size)
     kept = inside & changed[owner]
@@ -86,7 +93,7 @@ def restrict_branches(sets: BranchSet, keys: IntArray) -> BranchSet:
         near=frozen(np.concatenate([old.near, state[kept]]).astype(np.int32)),
         uniform=frozen(np.concatenate([old.uniform, np.zeros(fresh.size, np.bool_)])),
     )
-    rows = rows_of_keys(keys, sets.n_pairs, n_states)
+    rows = rows_of_keys(keys, sets.n_pairs, n_states, named=sets.rows)
     bare = BranchSet(rows, branches, frozen(active))
     return BranchSet(
         rows.with_nominal(bare.first_rows()),

@@ -243,8 +243,12 @@ class UncertaintySet(ABC):
         if not (seen and self.reachable[first + place]):
             raise AssumptionError(
                 f"support: expected a successor that the uncertainty set allows for "
-                f"pair {pair}, found state {next_state}"
+                f"{self.name(pair)}, found state {next_state}"
             )
+
+    def name(self, pair: int) -> str:
+        """Say in words which pair this is; its number where no more is known."""
+        return f"pair {pair}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_pairs} pairs, {self.n_states} states)"

@@ -114,6 +114,10 @@ class Intersection(ReadOnly):
 
     # -- the rows ----------------------------------------------------------------------
 
+    def name(self, pair: int) -> str:
+        """Say in words which pair this is."""
+        return self._parts[0].name(pair)
+
     @cached_property
     def _bare(self) -> Rows:
         """The entries of any part: rows of a part stand on them."""

@@ -50,7 +50,11 @@ class BoxedBranches(ReadOnly):
         self._n_boxes = np.diff(self._box_ptr)
         empty = self._n_lines + self._n_boxes == 0
         if empty.any():
-            raise empty_at(int(np.argmax(empty)))
+            raise empty_at(models.name(int(np.argmax(empty))))
+
+    def name(self, pair: int) -> str:
+        """Say in words which pair this is."""
+        return self._models.name(pair)
 
     # -- what is left of each branch ---------------------------------------------------
 

@@ -24,7 +24,7 @@ from escapade.uncertainty.base import UncertaintySet
 from escapade.uncertainty.interval import Interval
 from escapade.uncertainty.kl_ball import KLBall
 from escapade.uncertainty.l1_ball import L1Ball
-from escapade.uncertainty.rows import row_sums
+from escapade.uncertainty.rows import Rows, row_sums
 
 __all__ = ["keys_of", "merged", "point_in_box"]
 
@@ -100,7 +100,8 @@ def _cut(part: UncertaintySet, common: IntArray) -> UncertaintySet:
         keys = np.union1d(common, own + rows.seen)
         nominal = np.zeros(keys.size)
         nominal[np.searchsorted(keys, own + rows.seen)] = rows.seen_nominal
-        cut = rows_of_keys(keys, n_pairs, n_states).with_nominal(nominal)
+        bare = rows_of_keys(keys, n_pairs, n_states, named=rows)
+        cut = bare.with_nominal(nominal)
         return part.around(cut, part.radius)
     if isinstance(part, Interval):
         keys = keys_of(part)
@@ -109,28 +110,24 @@ def _cut(part: UncertaintySet, common: IntArray) -> UncertaintySet:
         lost = part.lower.copy()
         lost[place] = 0.0
         if (lost > _ROUNDING).any():
-            raise empty_at(int(keys[int(np.argmax(lost > _ROUNDING))] // n_states))
-        return _box(common, n_pairs, n_states, lower, upper, part.nominal[place])
+            entry = int(np.argmax(lost > _ROUNDING))
+            raise empty_at(part.name(int(keys[entry] // n_states)))
+        return _box(common, part.rows, lower, upper, part.nominal[place])
     if isinstance(part, BranchSet) and keys_of(part).size > common.size:
         return restrict_branches(part, common)
     return part
 
 
 def _box(
-    keys: IntArray,
-    n_pairs: int,
-    n_states: int,
-    lower: FloatArray,
-    upper: FloatArray,
-    wish: FloatArray,
+    keys: IntArray, named: Rows, lower: FloatArray, upper: FloatArray, wish: FloatArray
 ) -> Interval:
-    rows = rows_of_keys(keys, n_pairs, n_states)
+    rows = rows_of_keys(keys, named.n_rows, named.n_states, named=named)
     point, missed = point_in_box(lower, upper, wish, rows.row_ptr)
     bad = (missed > _ROUNDING * np.maximum(np.diff(rows.row_ptr), 1)) | (
         np.diff(rows.row_ptr) == 0
     )
     if bad.any():
-        raise empty_at(int(np.argmax(bad)))
+        raise empty_at(named.name(int(np.argmax(bad))))
     return Interval.around(rows.with_nominal(point), lower, upper)
 
 
@@ -144,9 +141,10 @@ def _merge_intervals(boxes: Sequence[Interval]) -> Interval:
     wish = np.mean([box.nominal for box in cut], axis=0)
     crossed = lower > upper + _ROUNDING
     if crossed.any():
-        raise empty_at(int(keys[int(np.argmax(crossed))] // boxes[0].n_states))
+        pair = int(keys[int(np.argmax(crossed))] // boxes[0].n_states)
+        raise empty_at(boxes[0].name(pair))
     lower = np.minimum(lower, upper)
-    return _box(keys, boxes[0].n_pairs, boxes[0].n_states, lower, upper, wish)
+    return _box(keys, boxes[0].rows, lower, upper, wish)
 
 
 def point_in_box(

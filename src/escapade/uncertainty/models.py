@@ -244,6 +244,10 @@ class Models(UncertaintySet):
 
     # -- members -------------------------------------------------------------------
 
+    def name(self, pair: int) -> str:
+        """Say in words which pair this is."""
+        return self._rows.name(pair)
+
     def excess(self, probability: FloatArray) -> FloatArray:
         """Return how far each row lies outside the set, ``[pairs]``.
 
@@ -305,7 +309,7 @@ class Models(UncertaintySet):
         if empty.any():
             pair = int(np.argmax(empty))
             raise refusal(
-                "models", "at least one model for every pair", "none", f"pair {pair}"
+                "models", "at least one model for every pair", "none", self.name(pair)
             )
         smaller = Models._of(
             self._rows, self._probability, active, throughout=not self.rectangular

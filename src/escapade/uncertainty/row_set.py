@@ -47,6 +47,10 @@ class RowSet(UncertaintySet):
         """``[entries]``; the nominal kernel, a member of the set."""
         return self._rows.nominal
 
+    def name(self, pair: int) -> str:
+        """Say in words which pair this is."""
+        return self._rows.name(pair)
+
     @abstractmethod
     def _extreme_rows(
         self, row_ptr: IntArray, successor: IndexArray, v: FloatArray, sign: float
