@@ -12,7 +12,7 @@ from tests.simulation.worlds import told
 from escapade.agent import E4, E4Settings
 from escapade.agent.drift import promise_anew
 from escapade.environments import World
-from escapade.errors import InvalidInputError
+from escapade.errors import BrokenAssumptionWarning, InvalidInputError
 from escapade.knowledge import Knowledge
 from escapade.learning.confidence import Bounds
 from escapade.learning.drift import DriftTest, power
@@ -106,14 +106,16 @@ def test_what_has_changed_is_reopened_and_learned_again():
 
 def test_without_a_window_the_old_belief_ends_in_a_break():
     agent = lived(1_500, drift_window=None)
-    live_on(agent, 0.5, 2_000)
+    with pytest.warns(BrokenAssumptionWarning, match="found a contradiction after"):
+        live_on(agent, 0.5, 2_000)
     assert agent.drifts == []
     assert "found a contradiction after" in agent.breaks[0]
 
 
 def test_what_was_told_at_birth_is_not_reopened_but_a_break():
     agent = lived(1_000, most=0.2)
-    live_on(agent, 0.9, 400)
+    with pytest.warns(BrokenAssumptionWarning, match="an assumption broke"):
+        live_on(agent, 0.9, 400)
     assert any(
         words in agent.breaks[0]
         for words in ("expected what was told at birth to hold", "agrees with what was")

@@ -190,8 +190,9 @@ class Safety:
             if over.any():
                 self.cap = before
                 k = int(np.argmax(over))
+                name = belief.knowledge.pairs.name_state(int(state))
                 return (
-                    f"from {belief.knowledge.pairs.name_state(int(state))} at least {w[k, state]:.6g} would have to be "
+                    f"from {name} at least {w[k, state]:.6g} would have to be "
                     f"promised, and {promise[k]:.6g} is"
                     + (f" in channel {k}" if len(w) > 1 else "")
                 )
