@@ -39,6 +39,7 @@ import numpy as np
 
 import escapade as ep
 from escapade.baselines.long_run import long_run_policy
+from escapade.environments.telling import costs_of, rows_of, tell
 from escapade.typing import Agent
 
 RECIPES: tuple[tuple[str, dict[str, object]], ...] = (
@@ -89,23 +90,10 @@ def numbers(values: object) -> str:
 
 def everything(cmdp: ep.CMDP) -> ep.Knowledge:
     """Return knowledge of all there is."""
-    place = cmdp.pair_state, cmdp.pair_action
     rewards = np.full((cmdp.n_states, cmdp.n_actions), np.nan)
-    costs = np.full((cmdp.n_costs, *rewards.shape), np.nan)
-    rewards[place] = cmdp.reward
-    costs[:, place[0], place[1]] = cmdp.cost
-    return ep.Knowledge(
-        cmdp.n_states,
-        cmdp.n_actions,
-        discount=cmdp.discount,
-        budget=cmdp.budget,
-        reward_max=cmdp.reward_max,
-        cost_max=cmdp.cost_max,
-        start=cmdp.start,
-        known_rows=cmdp.transition_matrix,
-        rewards=rewards,
-        costs=costs,
-    )
+    rewards[cmdp.pair_state, cmdp.pair_action] = cmdp.reward
+    rows = rows_of(cmdp, np.ones(cmdp.n_pairs, dtype=np.bool_))
+    return tell(cmdp, known_rows=rows, rewards=rewards, costs=costs_of(cmdp))
 
 
 def e4(knowledge: ep.Knowledge, seed: int) -> Agent:
