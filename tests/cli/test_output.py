@@ -113,3 +113,28 @@ def test_counts_have_their_noun():
     assert output.plural(1, "state") == "1 state"
     assert output.plural(0, "state") == "0 states"
     assert output.amount(0.1 + 0.2) == "0.3"
+
+
+@given(st.text(alphabet="ab -", min_size=1, max_size=60), st.integers(8, 30))
+def test_lines_are_wrapped_between_words(line, width):
+    found = output.wrapped(line, width)
+    assert found.split() == line.split()
+    widest = max(map(len, line.split()), default=0)
+    assert all(len(part) <= max(width, widest) for part in found.split("\n"))
+    if len(line) <= width:
+        assert found == line
+
+
+def test_a_narrow_terminal_wraps_facts_beside_their_names(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "16")
+    output.show_facts({"name": "one two three four", "b": "c"})
+    output.say("a line that is too wide")
+    assert terminal.getvalue().splitlines() == [
+        "name  one two",
+        "      three four",
+        "b     c",
+        "a line that is",
+        "too wide",
+    ]

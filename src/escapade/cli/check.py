@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escapade.cli.options import Json
+from escapade.cli.options import Json, worlds
 from escapade.cli.output import print_json, say, show_facts
 from escapade.errors import refusal
 
@@ -25,6 +25,7 @@ def check(
             metavar="FILE_OR_ENV",
             help="A plant or knowledge in .npz, a description in .toml or .json, or "
             "the name of a world.",
+            autocompletion=worlds,
         ),
     ],
     budget: Annotated[

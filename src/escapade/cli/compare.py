@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from escapade.cli.options import Json
+from escapade.cli.options import Json, worlds
 from escapade.cli.output import amount, print_json, say, show_table
-from escapade.cli.run import pairs, worlds
+from escapade.cli.run import pairs
 from escapade.errors import refusal
 
 if TYPE_CHECKING:

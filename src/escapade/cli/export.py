@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from escapade.cli.kept import kept_in
-from escapade.cli.options import Json
+from escapade.cli.options import Json, one_of
 from escapade.cli.output import plural, print_json, say
 from escapade.errors import refusal
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 _ALL = "all"
+_OF_RUN = ("promise", "known", "earned", "value", "predicted")
+_OF_COMPARISON = ("tradeoff", "rewards", "costs")
 
 
 def export(
@@ -38,7 +40,8 @@ def export(
         str | None,
         typer.Option(
             help="Of a run `steps`, one row a decision, or `events`; of a comparison "
-            "`agents` or `curves`; of a sweep `results`.  [default: the first]"
+            "`agents` or `curves`; of a sweep `results`.  [default: the first]",
+            autocompletion=one_of("steps", "events", "agents", "curves", "results"),
         ),
     ] = None,
     figure: Annotated[
@@ -47,6 +50,7 @@ def export(
             metavar="NAME",
             help="`promise`, `known`, `earned`, `value` or `predicted` of a run, "
             "`tradeoff`, `rewards` or `costs` of a comparison, or `all`.",
+            autocompletion=one_of(*_OF_RUN, *_OF_COMPARISON, _ALL),
         ),
     ] = None,
     width: Annotated[

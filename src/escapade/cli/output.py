@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
@@ -28,6 +30,7 @@ __all__ = [
     "show_facts",
     "show_table",
     "takes",
+    "wrapped",
 ]
 
 
@@ -76,8 +79,37 @@ def one_line(text: str) -> str:
 
 
 def say(text: str = "") -> None:
-    """Print one line on standard output."""
-    sys.stdout.write(_encodable(one_line(text), sys.stdout) + "\n")
+    """Print one line on standard output, on a narrow terminal wrapped at words."""
+    line = _encodable(one_line(text), sys.stdout)
+    if is_terminal():
+        line = wrapped(line, shutil.get_terminal_size().columns)
+    sys.stdout.write(line + "\n")
+
+
+def wrapped(line: str, width: int, *, hanging: int = 0) -> str:
+    """Return a line broken between words where it is too wide.
+
+    Parameters
+    ----------
+    line
+        One line; it is not touched if it fits.
+    width
+        Columns that there are.
+    hanging
+        By how much all but the first of the lines stand in.
+    """
+    if len(line) <= width:
+        return line
+    return "\n".join(
+        textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=" " * hanging,
+            drop_whitespace=True,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+    )
 
 
 def complain(text: str) -> None:
@@ -87,9 +119,12 @@ def complain(text: str) -> None:
 
 def show_facts(facts: Mapping[str, str]) -> None:
     """Print names and what stands for them, below each other."""
-    width = max(map(len, facts))
+    width = max(map(len, facts)) + 2
     for name, fact in facts.items():
-        say(f"{name:<{width}}  {fact}")
+        line = _encodable(one_line(f"{name:<{width}}{fact}"), sys.stdout)
+        if is_terminal():
+            line = wrapped(line, shutil.get_terminal_size().columns, hanging=width)
+        sys.stdout.write(line + "\n")
 
 
 def show_table(

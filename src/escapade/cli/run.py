@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from escapade.cli.options import Json
+from escapade.cli.options import Json, one_of, worlds
 from escapade.cli.output import complain, print_json, say, show_facts
 from escapade.errors import AssumptionError, refusal
 
@@ -22,7 +23,6 @@ __all__ = [
     "resume",
     "run",
     "tell_end",
-    "worlds",
 ]
 
 INTERRUPTED = 130
@@ -33,13 +33,6 @@ _FILES = (".toml", ".json", ".npz", ".csv")
 Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="The directory of a run.")
 ]
-
-
-def worlds(incomplete: str) -> list[str]:
-    """Complete the name of a world in the shell."""
-    from escapade.environments import names
-
-    return [name for name in names() if name.startswith(incomplete)]
 
 
 def run(
@@ -68,7 +61,8 @@ def run(
         str | None,
         typer.Option(
             help="`certified` ends the run once it is within epsilon of the best.  "
-            "[default: steps]"
+            "[default: steps]",
+            autocompletion=one_of("steps", "certified"),
         ),
     ] = None,
     durable: Annotated[
@@ -150,14 +144,16 @@ def live_and_tell(found: Run, *, json: bool, title: str | None = None) -> int:
     from escapade.report import write_page
 
     spec, place = found.spec, found.directory
-    screen = Screen(title or spec.name, spec.steps, run=found)
+    sooner = spec.until == "certified"
+    screen = Screen(title or spec.name, spec.steps, run=found, at_most=sooner)
+    page = None
     try:
-        with Interruption().listening() as stop:
-            if json:
-                summary = live(found, stop=stop)
-            else:
-                with screen:
-                    summary = live(found, callbacks=[screen], stop=stop)
+        with Interruption().listening() as stop, nullcontext() if json else screen:
+            shown = [] if json else [screen]
+            summary = live(found, callbacks=shown, stop=stop)
+            if summary is not None and summary["steps"]:
+                screen.working("the report is written")
+                page = write_page(found)
     except AssumptionError as error:
         complain(str(error))
         if json:
@@ -171,7 +167,6 @@ def live_and_tell(found: Run, *, json: bool, title: str | None = None) -> int:
             f"escapade resume {place}"
         )
         return INTERRUPTED
-    page = write_page(found) if summary["steps"] else None
     if json:
         told = {"directory": str(place), **summary}
         print_json(told if page is None else {**told, "report": str(page)})

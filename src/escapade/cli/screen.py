@@ -23,8 +23,8 @@ from escapade.simulation.trace import discounted_from
 from escapade.typing import FloatArray
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.live import Live
-    from rich.table import Table
 
     from escapade.experiment.store import Run
 
@@ -67,11 +67,16 @@ class Progress:
         How many there are to do at most.
     unit
         What a step is called.
+    at_most
+        Whether it may be over sooner.
     """
 
-    def __init__(self, steps: int, *, unit: str = "step") -> None:
+    def __init__(
+        self, steps: int, *, unit: str = "step", at_most: bool = False
+    ) -> None:
         self.steps = steps
         self._unit = unit
+        self._left = "left at most" if at_most else "left"
         self._seen: deque[tuple[float, int]] = deque()
         self.rate = 0.0
 
@@ -86,7 +91,7 @@ class Progress:
         words = f"{self._unit} {done:,} of {self.steps:,} ({done / self.steps:.0%})"
         if self.rate > 0.0:
             left = (self.steps - done) / self.rate
-            words += f", {self._speed()}, {duration(left)} left"
+            words += f", {self._speed()}, {duration(left)} {self._left}"
         return words
 
     def _speed(self) -> str:
@@ -186,23 +191,35 @@ class Screen:
         How many steps at most.
     run
         Which, if it may have begun before: what was paid then is counted in.
+    at_most
+        Whether it is over as soon as the agent is certified.
     """
 
-    def __init__(self, title: str, steps: int, *, run: Run | None = None) -> None:
+    def __init__(
+        self, title: str, steps: int, *, run: Run | None = None, at_most: bool = False
+    ) -> None:
         self._title = title
         self._run = run
-        self._progress = Progress(steps)
+        self._at_most = at_most
+        self._progress = Progress(steps, at_most=at_most)
         self._paid: _Paid | None = None
         self._live: Live | None = None
         self._said = time.monotonic()
+        self._rows: list[tuple[str, str]] = []
 
     def __enter__(self) -> Screen:
         if sys.stderr.isatty():
             from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(console=Console(stderr=True), refresh_per_second=8)
+            self._live = Live(
+                console=Console(stderr=True),
+                refresh_per_second=8,
+                redirect_stdout=False,  # the answer is not shown, but printed
+            )
             self._live.__enter__()
+            self._rows = [("so far", f"step 0 of {self._progress.steps:,}")]
+            self.working("the first plan is made")
         return self
 
     def __exit__(
@@ -212,8 +229,14 @@ class Screen:
         trace: TracebackType | None,
     ) -> None:
         if self._live is not None:
+            self._live.update(self._drawn())
             self._live.__exit__(kind, error, trace)
             self._live = None
+
+    def working(self, words: str) -> None:
+        """Show, on a terminal, what is done that is no step."""
+        if self._live is not None:
+            self._live.update(self._drawn(now=words), refresh=True)
 
     def on_step(self, moment: Moment) -> None:
         """Show where the run is."""
@@ -225,7 +248,13 @@ class Screen:
         words = self._progress.at(moment.steps)
         now = time.monotonic()
         if self._live is not None:
-            self._live.update(self._table(words, self._facts(moment)))
+            self._rows = [("so far", words), *self._facts(moment).items()]
+            if moment.steps >= self._progress.steps or (
+                self._at_most and moment.agent.certified
+            ):
+                self.working("what was lived is summed up")
+            else:
+                self._live.update(self._drawn())
         elif now - self._said >= _A_LINE_EVERY:
             self._said = now
             facts = self._facts(moment)
@@ -271,12 +300,15 @@ class Screen:
             "the bound": assumption(agent),
         }
 
-    def _table(self, words: str, facts: Mapping[str, str]) -> Table:
+    def _drawn(self, *, now: str = "") -> Group:
+        from rich.console import Group
+        from rich.spinner import Spinner
         from rich.table import Table
         from rich.text import Text
 
-        table = Table.grid(padding=(0, 2))
-        table.add_row(Text(self._title, style="bold"), Text(words))
-        for name, fact in facts.items():
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for name, fact in self._rows:
             table.add_row(Text(name, style="dim"), Text(fact))
-        return table
+        if now:
+            table.add_row(Text("now", style="dim"), Spinner("line", Text(now)))
+        return Group(Text(self._title, style="bold"), table)

@@ -20,6 +20,12 @@ __all__ = ["read_plant", "solve", "solver_names"]
 _ROBUST = "RobustLP"
 
 
+def _solvers(incomplete: str) -> list[str]:
+    """Complete the name of a solver in the shell."""
+    known = {*solver_names(robust=False), *solver_names(robust=True)}
+    return sorted(name for name in known if name.startswith(incomplete))
+
+
 def solve(
     file: Annotated[
         Path,
@@ -43,8 +49,9 @@ def solve(
     solver: Annotated[
         str | None,
         typer.Option(
+            autocompletion=_solvers,
             help="Name of a solver.  By default one is chosen by size; RobustLP, whose "
-            "policies need no memory, with an L1 radius."
+            "policies need no memory, with an L1 radius.",
         ),
     ] = None,
     json: Json = False,

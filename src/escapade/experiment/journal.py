@@ -37,6 +37,9 @@ __all__ = ["Event", "Journal"]
 _BLOCK = 4096
 """Steps that one seal covers."""
 
+_AT_ONCE = 20_000
+"""Rows that are objects at the same time while they are read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -145,10 +148,25 @@ class Journal:
         try:
             return self._db.execute(query, values).fetchall()
         except sqlite3.DatabaseError as error:
-            raise InvalidFileError(
-                f"journal: expected a journal at {self.path}, found that it cannot be "
-                f"read ({error})"
-            ) from error
+            raise self._unreadable(error) from error
+
+    def _table(self, query: str, values: Sequence[Any]) -> FloatArray:
+        """Return rows of numbers as a table, ``NULL`` as NaN."""
+        width = len(columns(int(self.about["n_costs"])))
+        parts: list[FloatArray] = [np.empty((0, width))]
+        try:
+            cursor = self._db.execute(query, values)
+            while rows := cursor.fetchmany(_AT_ONCE):
+                parts.append(np.array(rows, dtype=np.float64))
+        except (sqlite3.DatabaseError, TypeError, ValueError) as error:
+            raise self._unreadable(error) from error
+        return np.concatenate(parts)
+
+    def _unreadable(self, error: Exception) -> InvalidFileError:
+        return InvalidFileError(
+            f"journal: expected a journal at {self.path}, found that it cannot be read "
+            f"({error})"
+        )
 
     # -- reading -----------------------------------------------------------------------
 
@@ -157,22 +175,23 @@ class Journal:
     ) -> Trace:
         """Return the steps ``first`` to ``until`` whose outcome is known."""
         stop = self.n_steps if until is None else min(until, self.n_steps)
-        rows = self._rows(
+        table = self._table(
             f"SELECT {self._listed} FROM steps "  # noqa: S608
             f"WHERE step >= ? AND step < ? ORDER BY step",
             (first, stop),
         )
-        if len(rows) != max(stop - first, 0):
+        if len(table) != max(stop - first, 0):
             raise InvalidFileError(
                 f"journal: expected steps {first}..{stop - 1} in {self.path}, found "
-                f"{len(rows)} of them"
+                f"{len(table)} of them"
             )
-        gap = next((i for i in range(1, len(rows)) if rows[i][1] != rows[i - 1][6]), 0)
-        if gap:
+        gaps = np.flatnonzero(table[1:, 1] != table[:-1, 6]) + 1
+        if gaps.size:
+            gap = int(gaps[0])
             raise InvalidFileError(
                 f"journal: expected step {first + gap} to begin in state "
-                f"{rows[gap - 1][6]}, to which the one before led, found "
-                f"{rows[gap][1]} in {self.path}"
+                f"{table[gap - 1, 6]:g}, to which the one before led, found "
+                f"{table[gap, 1]:g} in {self.path}"
             )
         plans = self._rows(
             "SELECT step FROM events WHERE kind = 'plan' AND step > ? AND step <= ? "
@@ -180,7 +199,7 @@ class Journal:
             (first, stop),
         )
         return trace_of(
-            rows,
+            table,
             discount=self._discount,
             budget=self._budget,
             stopped=stopped,

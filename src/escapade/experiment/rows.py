@@ -97,7 +97,7 @@ def _numbers(values: FloatArray) -> list[float | None]:
 
 
 def trace_of(
-    rows: Sequence[Sequence[Any]],
+    table: FloatArray,
     *,
     discount: float,
     budget: FloatArray,
@@ -105,11 +105,9 @@ def trace_of(
     plans: Sequence[int] = (),
     breaks: Sequence[str] = (),
 ) -> Trace:
-    """Return rows whose outcome is known as a trace."""
+    """Return rows whose outcome is known, numbers in the order of the columns."""
     n_costs = budget.size
-    width = len(columns(n_costs))
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), width)
-    further = table[:, len(COLUMNS) :].reshape(len(rows), n_costs - 1, 3)
+    further = table[:, len(COLUMNS) :].reshape(len(table), n_costs - 1, 3)
     channels = np.concatenate([table[:, np.newaxis, [5, 7, 8]], further], axis=1)
     states = np.append(table[:, 1], table[-1:, 6])
     return Trace(
