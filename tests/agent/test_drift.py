@@ -112,6 +112,31 @@ def test_without_a_window_the_old_belief_ends_in_a_break():
     assert "found a contradiction after" in agent.breaks[0]
 
 
+@pytest.mark.parametrize("window", [None, 60])
+def test_a_law_that_may_vary_within_what_is_known_is_no_break(window):
+    knowledge = shop(0.05).knowledge.replace(varying=[[False, True], [False, False]])
+    agent = E4(knowledge, E4Settings(**{**SETTINGS, "drift_window": window}))
+    simulate(agent, shop(0.05).make_env(), 1_500)
+    work = knowledge.pair(0, 1)
+    entry = knowledge.row_ptr[work] + 1
+    for breaks, steps in ((0.5, 500), (0.0, 500), (0.6, 500)):
+        kept(agent, live_on(agent, breaks, steps))
+        assert agent.belief.confidence.upper[entry] == 0.6
+    assert agent.belief.failure_probability == 0.0
+    assert agent.belief.evidence.pair_visits[work] > 500
+    assert agent.belief.nominal[entry] < 0.5  # what is likely is learned all the same
+    assert agent.breaks == []
+    assert agent.drifts == []
+
+
+def test_the_paper_needs_laws_that_last():
+    knowledge = shop(0.05).knowledge.replace(varying=True)
+    with pytest.raises(
+        InvalidInputError, match=r"^mode: expected 'ledger' where pairs"
+    ):
+        E4(knowledge, E4Settings(mode="paper"))
+
+
 def test_what_was_told_at_birth_is_not_reopened_but_a_break():
     agent = lived(1_000, most=0.2)
     with pytest.warns(BrokenAssumptionWarning, match="an assumption broke"):

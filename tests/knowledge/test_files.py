@@ -24,6 +24,7 @@ _ARRAYS = (
     "free",
     "exact_rewards",
     "exact_costs",
+    "varying",
     "known_states",
     "exact_pairs",
     "start",
@@ -82,6 +83,7 @@ def full(told) -> Knowledge:
         coordinates=[[0.0, 0.0], [1.0, 0.5], [2.0, 0.0]],
         reward_scale=2.0,
         reward_offset=-3.0,
+        varying=[[False, True], [False, False], [True, False]],
     )
 
 

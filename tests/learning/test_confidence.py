@@ -177,7 +177,9 @@ def bounds(**changed) -> Bounds:
     return Bounds(**{**arrays, **changed})
 
 
-def confidence(evidence=None, *, delta=0.2, exact=False, **changed) -> Confidence:
+def confidence(
+    evidence=None, *, delta=0.2, exact=False, varying=(False, False), **changed
+) -> Confidence:
     return Confidence(
         evidence or Evidence(ROW_PTR, SUCCESSOR, 1),
         delta=delta,
@@ -187,6 +189,7 @@ def confidence(evidence=None, *, delta=0.2, exact=False, **changed) -> Confidenc
         reward_exact=np.full(2, exact),
         cost_exact=np.full(2, exact),
         name="pair {}".format,
+        varying=np.array(varying),
     )
 
 
@@ -268,6 +271,40 @@ def test_what_is_certain_takes_no_share_of_delta():
     assert everything.log_families == pytest.approx(math.log(9 / 0.2))
     exact = confidence(exact=True)
     assert exact.families == 5
+
+
+def test_what_varies_is_never_narrowed_but_by_what_is_exact():
+    for exact in (False, True):
+        seen = Evidence(ROW_PTR, SUCCESSOR, 1)
+        found = confidence(seen, varying=(True, False), exact=exact)
+        before = {n: np.array(getattr(found, n)) for n in Bounds.__slots__}
+        assert found.families == 2 + 2 * (not exact)  # of the pair that has one law
+        for pair in (0, 1):
+            for _ in range(500):
+                seen.record(pair, int(SUCCESSOR[ROW_PTR[pair]]), 1.0, np.array([0.5]))
+        found.refresh(np.array([0, 1]))
+        first = slice(ROW_PTR[0], ROW_PTR[1])
+        np.testing.assert_array_equal(found.lower[first], before["lower"][first])
+        np.testing.assert_array_equal(found.upper[first], before["upper"][first])
+        assert found.lower[ROW_PTR[1]] > 0.9
+        width = found.cost_upper[0] - found.cost_lower[0]
+        assert (width[0] < 1e-8) == exact
+        assert width[1] < 1.0
+        assert (found.reward_upper[0] < 2.0) == exact
+
+
+def test_what_no_law_allows_is_noticed_of_pairs_that_vary_too():
+    seen = Evidence(ROW_PTR, SUCCESSOR, 1)
+    found = confidence(
+        seen, upper=np.array([1.0, 1.0, 0.0, 1.0, 1.0]), varying=(True, True)
+    )
+    assert found.holds_surely
+    seen.record(0, 1, 0.0, None)
+    found.refresh(np.array([0]))
+    seen.record(0, 2, 0.0, None)
+    found.refresh(np.array([1]))
+    with pytest.raises(AssumptionError, match="transitions of pair 0: expected evid"):
+        found.refresh(np.array([0]))
 
 
 def test_one_sample_tells_what_never_varies():

@@ -144,6 +144,7 @@ def confident(visits: int) -> Confidence:
         reward_exact=np.ones(3, dtype=bool),
         cost_exact=np.zeros(3, dtype=bool),
         name="pair {}".format,
+        varying=np.zeros(3, dtype=bool),
     )
     seen.pair_visits[1] = 1
     found.refresh(np.arange(3))

@@ -51,7 +51,7 @@ class Drift:
         return self._test.look(
             belief.evidence,
             belief.prior if told else belief.confidence,
-            pairs,
+            pairs[~knowledge.varying[pairs]],  # the others may change as they like
             reward_max=knowledge.reward_max,
             cost_max=knowledge.cost_max,
         )

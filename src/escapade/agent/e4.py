@@ -137,6 +137,14 @@ class E4:
         self.course: Course = begin(k)
         self.planning: Planning | PaperPlanning = Planning(self.settings)
         if self.settings.mode == "paper":
+            if knowledge.varying.any():
+                raise refusal(
+                    "mode",
+                    "'ledger' where pairs are varying, as the paper's rules rest on "
+                    "frequencies",
+                    "'paper'",
+                    knowledge.pairs.name(int(np.argmax(knowledge.varying))),
+                )
             self.planning = PaperPlanning(
                 self.settings, self.belief, self.safety, self.course
             )

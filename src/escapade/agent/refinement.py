@@ -64,7 +64,7 @@ def further_goals(
     goals = np.zeros(belief.knowledge.n_pairs, dtype=np.int64)
     visits = belief.evidence.pair_visits
     added = _added_width(belief, model, optimism, state)
-    added[(earning > 0.0) | ~playable] = 0.0
+    added[(earning > 0.0) | ~playable | belief.knowledge.varying] = 0.0
     left = int(_SHARE * decisions)
     for pair in np.argsort(-added, kind="stable"):
         if added[pair] <= 0.0 or left <= 0:

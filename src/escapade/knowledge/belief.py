@@ -10,7 +10,8 @@ The most that ``P · v`` can be is bounded by the lesser of the two answers.  So
 worst case of a cost and what comes after it: models may tie the two together, which is
 less than the worst of either apart.  Everything only narrows, and only where something
 was seen or follows from it, so :meth:`Belief.update` looks at the pairs that changed
-and at no others.
+and at no others.  Pairs that were told to be *varying* have no one law to find: there
+what was known at birth stays what is possible, and what was seen only what is likely.
 
 Of the δ0 that the agent allows, one half goes to models that are ruled out because they
 are unlikely, and the other to the intervals; all of it to the intervals where there is
@@ -156,6 +157,7 @@ class Belief:
             reward_exact=knowledge.exact_rewards,
             cost_exact=knowledge.exact_costs,
             name=knowledge.pairs.name,
+            varying=knowledge.varying,
         )
         self._share_delta()
         self._nominal: FloatArray = np.empty(knowledge.successor.size)

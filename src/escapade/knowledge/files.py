@@ -86,6 +86,8 @@ def pack_knowledge(
     }
     if knowledge.rescaled:
         header["reward_map"] = [knowledge.reward_scale, knowledge.reward_offset]
+    if knowledge.varying.any():
+        arrays["varying"] = table(knowledge.varying, fill=False)
     if knowledge.coordinates is not None:
         arrays["coordinates"] = knowledge.coordinates
     exact = np.repeat(knowledge.exact_pairs, np.diff(knowledge.row_ptr))
@@ -163,6 +165,7 @@ def unpack_knowledge(
         free=arrays["free"],
         exact_rewards=arrays["exact_rewards"],
         exact_costs=arrays["exact_costs"],
+        varying=arrays.get("varying", False),
         log=None
         if log is None
         else Log(

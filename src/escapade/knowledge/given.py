@@ -62,7 +62,7 @@ class Given:
         else:
             self.parts = [models]
         self._places = [self._place(part) for part in self.parts]
-        self._contested = [_contested(part) for part in self.parts]
+        self._contested = [_contested(part) & ~knowledge.varying for part in self.parts]
         learners = [i for i, mask in enumerate(self._contested) if mask.any()]
         self.spent = error if learners else 0.0
         for i in learners:

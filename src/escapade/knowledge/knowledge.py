@@ -10,6 +10,7 @@ an assumption that the promise then rests on:
 - ``rewards``, ``costs``: means that are known; ``cost_bounds``, bounds on those that
   are not; ``free``, pairs that are known to cost nothing;
 - ``exact_rewards``, ``exact_costs``: that a sample is the mean;
+- that every pair has one law, but for those that are ``varying``;
 - ``log``, ``counts``: steps that were recorded before, one by one or summed up.
 
 The true model is not among them, and cannot be.
@@ -98,6 +99,10 @@ class Knowledge:
         Mask ``(S, A)`` of pairs that are known to cost nothing in any channel.
     exact_rewards, exact_costs
         Whether a sample is the mean: ``True``, or a mask ``(S, A)``.
+    varying
+        Pairs whose law may be another at every visit, within what is known beforehand:
+        ``True``, or a mask ``(S, A)``.  However often they are visited, frequencies
+        narrow nothing that is held possible there; they guide plans alone.
     log, counts
         Steps that were recorded before; where both are given they are different steps.
     known_states
@@ -142,6 +147,7 @@ class Knowledge:
         free: ArrayLike | None = None,
         exact_rewards: ArrayLike = False,
         exact_costs: ArrayLike = False,
+        varying: ArrayLike = False,
         log: Log | None = None,
         counts: Counts | None = None,
         known_states: ArrayLike | None = None,
@@ -191,6 +197,7 @@ class Knowledge:
         self.free = self._per_pair("free", free)
         self.exact_rewards = self._per_pair("exact_rewards", exact_rewards)
         self.exact_costs = self._per_pair("exact_costs", exact_costs)
+        self.varying = self._per_pair("varying", varying)
         self.reward_lower, self.reward_upper = read_rewards(
             rewards, self.reward_max, self.pairs
         )

@@ -7,7 +7,8 @@ ever does: whatever is visited, however often, and whenever one looks.  Interval
 intersected over time, so they only narrow.
 
 What is known beforehand needs no interval and takes no share of δ0: exact rows, pairs
-with one possible successor, costs known to be 0.
+with one possible successor, costs known to be 0.  Nor does what has no one mean: of
+pairs that vary nothing is estimated, but for costs and rewards that are exact.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class Confidence:
         ``[pairs]`` masks: one sample tells the mean.
     name
         Says in words which pair a number stands for.
+    varying
+        ``[pairs]`` mask: the law may be another at every visit.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Confidence:
         reward_exact: BoolArray,
         cost_exact: BoolArray,
         name: Callable[[int], str],
+        varying: BoolArray,
     ) -> None:
         if not 0.0 < delta < 1.0:
             raise refusal("delta", "a number in (0, 1)", delta)
@@ -86,13 +90,17 @@ class Confidence:
         self._name = name
         self._reward_exact = reward_exact
         self._cost_exact = cost_exact
-        open_entries = self.lower < self.upper
-        open_rewards = (self.reward_lower < self.reward_upper) & ~reward_exact
-        open_costs = (self.cost_lower < self.cost_upper) & ~cost_exact
+        self._one_law = ~varying
+        lasting = np.repeat(~varying, np.diff(evidence.row_ptr))
+        self._learns_reward = self.reward_lower < self.reward_upper
+        self._learns_reward &= reward_exact | ~varying
+        self._learns_cost = self.cost_lower < self.cost_upper
+        self._learns_cost &= cost_exact | ~varying
+        open_entries = (self.lower < self.upper) & lasting
+        open_rewards = self._learns_reward & ~reward_exact
+        open_costs = self._learns_cost & ~cost_exact
         self.extra: FloatArray = np.zeros(reward_exact.size)
         self.families = int(open_entries.sum() + open_rewards.sum() + open_costs.sum())
-        self._learns_reward = self.reward_lower < self.reward_upper
-        self._learns_cost = self.cost_lower < self.cost_upper
 
     @property
     def log_families(self) -> float:
@@ -116,6 +124,7 @@ class Confidence:
         for extra in np.unique(self.extra[pairs]):
             self._refresh(pairs[self.extra[pairs] == extra], self.log_families + extra)
         evidence = self.evidence
+        self._check_impossible(pairs[~self._one_law[pairs]])
         varies = self._cost_exact[pairs]
         if varies.any():
             spread = evidence.cost_variance()[:, pairs] > 0.0
@@ -131,7 +140,7 @@ class Confidence:
         """Narrow the intervals of pairs whose martingales may reach one level."""
         evidence = self.evidence
         broken = refresh_rows(
-            pairs,
+            pairs[self._one_law[pairs]],
             evidence.row_ptr,
             evidence.visits,
             evidence.pair_visits,
@@ -166,6 +175,17 @@ class Confidence:
             )
             if broken >= 0:
                 raise AssumptionError(self._contradiction(f"costs {k}", broken))
+
+    def _check_impossible(self, pairs: IntArray) -> None:
+        """Refuse what pairs that vary have done although no law of theirs allows it."""
+        if pairs.size == 0:
+            return
+        owner = np.repeat(np.arange(self._one_law.size), np.diff(self.evidence.row_ptr))
+        wrong = (self.evidence.visits > 0) & (self.upper == 0.0)
+        wrong &= np.isin(owner, pairs)
+        if wrong.any():
+            pair = int(owner[int(np.argmax(wrong))])
+            raise AssumptionError(self._contradiction("transitions", pair))
 
     def _contradiction(self, what: str, pair: int) -> str:
         n = int(self.evidence.pair_visits[pair])
