@@ -81,10 +81,95 @@ def test_a_lipschitz_constant_holds_every_step():
         assert possible[state * 3 + action, cells.step(action)[0]]
     # and not everything is possible
     assert possible.mean() < 0.5
-    # a constant that is too small misses steps that happen
-    wrong = cells.from_lipschitz(mean_next, lipschitz=0.0).support.toarray() > 0
-    assert (wrong <= possible).all()
-    assert wrong.sum() < possible.sum()
+    cells.check(found)
+    # a simulator of another plant misses steps that happen
+    wrong = cells.from_lipschitz(lambda x, action: SHRINK * x, lipschitz=SHRINK)
+    with pytest.raises(AssumptionError, match=r"^step \d+: expected a cell that is po"):
+        cells.check(wrong)
+
+
+def walled(x, action):
+    """Moves on, but for a wall that stops everything at .5."""
+    return mean_next(x, action) if x[0] < 0.5 else np.zeros(1)
+
+
+@pytest.mark.parametrize(
+    ("simulate", "lipschitz", "place"),
+    [
+        (mean_next, 0.7, r"found 0.0799.* at \[-0.8\] in cell 0, action 0$"),
+        (walled, SHRINK, r"in cell 7, action 2$"),
+        (mean_next, [[0.7]], "in cell 0, action 0$"),
+    ],
+)
+def test_a_constant_that_points_of_a_cell_break_is_refused(simulate, lipschitz, place):
+    cells = cut(low=-0.95 if simulate is walled else None)
+    with pytest.raises(InvalidInputError, match=rf"^lipschitz: .*{place}"):
+        cells.from_lipschitz(simulate, lipschitz=lipschitz, noise=NOISE)
+
+
+class Drift(gymnasium.Env):
+    """A place and a speed, in other scales; the speed moves the place."""
+
+    def __init__(self, whole=False):
+        low, high = np.array([0.0, -0.01]), np.array([10.0, 0.01])
+        self.observation_space = spaces.Box(low, high, dtype=np.float64)
+        if whole:
+            self.observation_space = spaces.Box(0, 3, (2,), np.int64)
+        self.action_space = spaces.Discrete(2)
+
+
+def drifted(x, action):
+    return np.array([x[0] + x[1], 0.5 * x[1] + (0.002 if action else -0.002)])
+
+
+def test_a_constant_for_each_pair_of_coordinates_is_tighter_where_scales_differ():
+    cells = Discretizer(Drift(), bins=(10, 10))
+    loose = cells.from_lipschitz(drifted, lipschitz=[2.0, 0.5])
+    tight = cells.from_lipschitz(drifted, lipschitz=[[1.0, 1.0], [0.0, 0.5]])
+    assert "((1, 1), (0, 0.5)) times the distances within a cell" in tight.assumes
+    assert ((tight.support > 0) > (loose.support > 0)).nnz == 0
+    assert tight.support.nnz < 0.3 * loose.support.nnz
+    rng = np.random.default_rng(3)
+    rows = tight.support.toarray() > 0
+    for _ in range(500):
+        point, action = rng.uniform(cells.low, cells.high), int(rng.integers(2))
+        after = cells.cell(drifted(point, action))
+        assert rows[2 * cells.cell(point) + action, after]
+
+
+def test_whole_numbers_are_alone_in_their_cells():
+    cells = Discretizer(Drift(whole=True), bins=4, low=-0.5, high=3.5)
+
+    def hop(x, action):
+        return np.clip(np.rint(x) + np.eye(2)[0] * action, 0, 3)
+
+    found = cells.from_lipschitz(hop, lipschitz=0.0, one_law=True)
+    assert found.support.nnz == 32
+    assert found.told()["support"] is found.support
+    assert "varying" not in found.told()
+
+
+def test_frequencies_of_cells_narrow_nothing_unless_somebody_vouches_for_one_law():
+    cells = cut()
+    how = {"lipschitz": SHRINK, "noise": NOISE}
+    bare = cells.from_lipschitz(mean_next, **how)
+    vouched = cells.from_lipschitz(mean_next, **how, one_law=True)
+    assert vouched.assumes == (
+        bare.assumes + "; steps from a cell have one law, wherever in it one stands"
+    )
+    narrowed = []
+    for found in (bare, vouched):
+        world = from_gymnasium(
+            cells, cost="cost", discount=0.9, budget=3.0, reward_range=(-1.0, 1.0),
+            start=cells.cell([0.0]), cost_bounds=_bounds(cells), **found.told(),
+        )  # fmt: skip
+        agent = ep.E4(world.knowledge)
+        ep.simulate(agent, world.env, steps=1_500, seed=2)
+        assert agent.breaks == []
+        held = agent.belief.confidence
+        narrowed.append((held.upper < world.knowledge.upper).any())
+        assert (agent.belief.failure_probability == 0.0) == (found is bare)
+    assert narrowed == [False, True]
 
 
 def test_the_set_from_samples_holds_the_laws_of_all_parts():
@@ -140,8 +225,39 @@ def test_an_agent_lives_on_the_cells():
 
 def test_episodes_begin_where_they_are_said_to():
     cells = cut()
-    found = cells.from_lipschitz(mean_next, lipschitz=0.1, resets=[5])
+    found = cells.from_lipschitz(mean_next, lipschitz=SHRINK, resets=[5])
     assert (found.support.toarray()[:, 5] > 0).all()
+
+
+def test_an_end_for_good_is_one_more_state():
+    cells = cut(bins=5)
+    rng = np.random.default_rng(7)
+
+    def draw(x, action):
+        return mean_next(x, action) + rng.uniform(-NOISE, NOISE, 1)
+
+    def fell(x):
+        return abs(x[0]) > 0.8
+
+    sure = cells.from_lipschitz(mean_next, lipschitz=SHRINK, noise=NOISE, resets="end")
+    likely = cells.from_samples(draw, samples=200, seed=3, resets="end", ended=fell)
+    for found in (sure, likely):
+        assert found.support.shape == (18, 6)
+        np.testing.assert_array_equal(
+            found.support.toarray()[15:], np.eye(6)[[5, 5, 5]]
+        )
+        assert found.assumes.endswith(", for good")
+        world = from_gymnasium(
+            cells, cost="cost", on_done="absorb", discount=0.9, budget=3.0,
+            reward_range=(-1.0, 1.0), start=2, **found.told(),
+        )  # fmt: skip
+        assert world.knowledge.exact_pairs[15:].all()
+    assert (sure.support.toarray()[:, 5] > 0).all()
+    ending = likely.support.toarray()[:, 5] > 0
+    assert ending[4 * 3 + 2]
+    assert not ending[2 * 3 + 1]
+    with pytest.raises(InvalidInputError, match="resets: expected cells, or 'end'"):
+        cells.from_lipschitz(mean_next, lipschitz=SHRINK, resets="ends")
 
 
 def test_ends_that_are_told_count_for_the_cell_where_the_next_episode_begins():

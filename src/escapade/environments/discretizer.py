@@ -12,10 +12,16 @@ bound on the noise.  From the middle of a cell the next point is then within
 
 .. math:: r = \tfrac12 L \, \lVert \text{widths} \rVert_\infty + \text{noise}
 
-of the simulated one, in every coordinate.  Every cell that meets that box is possible
-after the pair, and no other is; which of them, with what probability, is left open.
-*Assumes:* the constant and the bound on the noise.  Given these it holds surely, and no
-statistics are involved.
+of the simulated one, in every coordinate; or, with a constant for each pair of
+coordinates, within
+
+.. math:: r_i = \tfrac12 \sum_j L_{ij} \, \text{widths}_j + \text{noise}_i,
+
+which is much less where their scales differ.  Every cell that meets that box is
+possible after the pair, and no other is; which of them, with what probability, is left
+open.  *Assumes:* the constant and the bound on the noise.  Given these it holds surely,
+and no statistics are involved.  Some points of every cell are held to the constant, as
+a jump or a wall within a cell would break it.
 
 **From data** (:meth:`Discretizer.from_samples`).  Points are drawn evenly in every
 cell and stepped by a simulator that can be put anywhere.  For every pair the points
@@ -26,11 +32,16 @@ probability :math:`1 - \delta`.  *Assumes:* that within a part the law is one la
 (parts fine enough), that the plant is the simulator, and that every successor was drawn
 once.
 
+**What is learned.**  In both, what is possible at birth stays so, whatever is counted
+later: see :mod:`escapade.environments.abstraction`.  Whoever knows that a cell has one
+law, as where its points are all alike, may say so (``one_law``); then counting narrows.
+
 **Ends of episodes.**  Where a step may end an episode, it leads to a cell in which
 another begins.  If nobody says which points end one, any step may, with any
 probability.  From data it can be said: a drawn point that ends an episode then counts
 for the cells in which one may begin, for all of them where there are several, as
-nothing is assumed of how they are chosen.
+nothing is assumed of how they are chosen.  ``resets="end"`` is for a life in which an
+end is for good (``on_done="absorb"``): it leads to one more state, behind the cells.
 
 With ``outside="edge"`` both also assume that points beyond the cells behave like those
 of the cell at the edge; with ``"error"`` such a point stops the life instead.
@@ -44,15 +55,32 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 import scipy.sparse as sp
 
+from escapade.environments.abstraction import (
+    Abstraction,
+    counted,
+    of_ends,
+    of_law,
+)
+from escapade.environments.discretizer_arguments import (
+    named,
+    per_axis,
+    reach,
+    read_choices,
+    read_limits,
+    read_rates,
+    shown,
+)
 from escapade.errors import AssumptionError, refusal
-from escapade.model.arguments import check_room, read_count, read_number
+from escapade.model.arguments import (
+    read_count,
+    read_number,
+)
 from escapade.model.cmdp import CMDP
 from escapade.typing import ArrayLike, FloatArray, IntArray
 from escapade.uncertainty.interval import Interval
@@ -64,31 +92,10 @@ Step = Callable[[FloatArray, Any], ArrayLike]
 
 _MOST_CELLS = 1_000_000
 _NEVER = 1e-12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Abstraction:
-    """What is possible between cells, and what that rests on.
-
-    Attributes
-    ----------
-    support
-        ``(S * A, S)`` sparse; the possible successors.
-    models
-        An interval set over them, or ``None`` where all of the support is possible.
-    assumes
-        One sentence that a safety claim has to name.
-    """
-
-    support: sp.csr_array
-    models: Interval | None
-    assumes: str
-
-    def told(self) -> dict[str, Any]:
-        """Return the keywords for ``from_gymnasium`` or :class:`escapade.Knowledge`."""
-        if self.models is not None:
-            return {"models": self.models}
-        return {"support": self.support}
+_INSIDE = 1.0 - 1e-9
+"""A corner of a cell, moved inward by this share: on the rim another cell begins."""
+_MORE = 1.0 + 1e-9
+"""More than rounding can do to a distance."""
 
 
 class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -141,8 +148,8 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise refusal("outside", "'edge' or 'error'", repr(outside))
         self.outside = outside
         dim = int(space.shape[0])
-        self.low = _limits("low", low, np.asarray(space.low, dtype=np.float64))
-        self.high = _limits("high", high, np.asarray(space.high, dtype=np.float64))
+        self.low = read_limits("low", low, np.asarray(space.low, dtype=np.float64))
+        self.high = read_limits("high", high, np.asarray(space.high, dtype=np.float64))
         if not (self.low < self.high).all():
             k = int(np.argmin(self.low < self.high))
             raise refusal(
@@ -162,7 +169,7 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self.n_cells > _MOST_CELLS:
             raise refusal("bins", f"at most {_MOST_CELLS} cells", self.n_cells)
         self.widths: FloatArray = (self.high - self.low) / np.array(self.bins)
-        self.choices = _choices(env.action_space, actions)
+        self.choices = read_choices(env.action_space, actions)
         self.observation_space: gymnasium.Space[Any] = gymnasium.spaces.Discrete(
             self.n_cells
         )
@@ -222,7 +229,8 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         *,
         lipschitz: ArrayLike,
         noise: ArrayLike = 0.0,
-        resets: Sequence[int] = (),
+        resets: Sequence[int] | Literal["end"] = (),
+        one_law: bool = False,
     ) -> Abstraction:
         """Return which cells are possible, from a constant that the user gives.
 
@@ -233,32 +241,122 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         lipschitz
             How much each coordinate of the next point may vary, in the largest norm,
             per unit of the largest distance within a cell; a number, or one a
-            coordinate.
+            coordinate.  Or ``(dim, dim)``: how much coordinate i may vary per unit of
+            coordinate j, the others held; best where their scales differ.
         noise
             How far a step may end from its mean, in each coordinate.
         resets
-            Cells in which an episode may begin, where any step may end one.
+            Cells in which an episode may begin, where any step may end one; ``"end"``
+            where an end is for good.
+        one_law
+            Whether steps from a cell have one law, wherever in it one stands, so that
+            counting may narrow what is possible.
+
+        Raises
+        ------
+        InvalidInputError
+            If a point within a cell is found to move otherwise than the constant says.
         """
-        rate = _per_axis("lipschitz", lipschitz, self.low.size)
-        spread = _per_axis("noise", noise, self.low.size)
-        reach = rate * 0.5 * float(self.widths.max()) + spread
+        rates = read_rates(lipschitz, self.low.size)
+        spread = per_axis("noise", noise, self.low.size)
+        within = reach(rates, 0.5 * self.widths) + spread
         begins = self._begins(resets)
+        rng = np.random.default_rng(0)
         row, column = [], []
         for cell, action in np.ndindex(self.n_cells, len(self.choices)):
             after = self._simulated(simulate, self.middle(cell), action)
-            for target in {*self._box(after - reach, after + reach), *begins}:
+            self._try_rates(simulate, rates, cell, action, after, rng)
+            for target in {*self._box(after - within, after + within), *begins}:
                 row.append(cell * len(self.choices) + action)
                 column.append(target)
+        far = "distances" if rates.ndim == 2 else "distance"
         return Abstraction(
-            support=self._mask(row, column),
+            support=self._mask(row, column, begins),
             models=None,
+            one_law=one_law,
             assumes=(
-                f"the next point varies by at most {_named(rate)} times the distance "
-                f"within a cell, and steps end at most {_named(spread)} from their mean"
+                f"the next point varies by at most {named(rates)} times the {far} "
+                f"within a cell, and steps end at most {named(spread)} from their mean"
                 + self._beyond()
-                + _of_ends(begins, None)
+                + of_law(one_law=one_law)
+                + of_ends(begins, self.n_cells, told=False)
             ),
         )
+
+    def _try_rates(
+        self,
+        simulate: Step,
+        rates: FloatArray,
+        cell: int,
+        action: int,
+        after: FloatArray,
+        rng: np.random.Generator,
+    ) -> None:
+        """Hold a corner of a cell, and a point within, to the constant.
+
+        Of whole numbers there are no others in a cell than its own.
+        """
+        middle = self.middle(cell)
+        whole = np.issubdtype(self.env.observation_space.dtype, np.integer)
+        corner = rng.integers(0, 2, self.low.size) - 0.5
+        for part in (_INSIDE * corner, rng.random(self.low.size) - 0.5):
+            point = middle + part * self.widths
+            if whole:
+                point = np.rint(point)
+                if self.cell(point) != cell:
+                    continue
+            away = np.abs(point - middle)
+            most = reach(rates, away)
+            moved = np.abs(self._simulated(simulate, point, action) - after)
+            over = moved > most * _MORE + _NEVER
+            if over.any():
+                k = int(np.argmax(over))
+                raise refusal(
+                    "lipschitz",
+                    f"coordinate {k} of the next point to vary by at most "
+                    f"{most[k]:.6g}, {shown(away)} from the middle",
+                    float(moved[k]),
+                    f"{shown(point)} in cell {cell}, action {action}",
+                )
+
+    def check(self, found: Abstraction, *, steps: int = 1_000, seed: int = 0) -> None:
+        """Live some steps by random actions, and hold each to what was found possible.
+
+        For simulators: the environment itself is reset and stepped.
+
+        Parameters
+        ----------
+        found
+            What :meth:`from_lipschitz` or :meth:`from_samples` returned.
+        steps
+            How many.
+        seed
+            Of the environment and of the actions.
+
+        Raises
+        ------
+        AssumptionError
+            At the first step that was held impossible, with the place.
+        """
+        rng = np.random.default_rng(seed)
+        point, _ = self.env.reset(seed=seed)
+        for t in range(read_count("steps", steps)):
+            action = int(rng.integers(len(self.choices)))
+            cell = self.cell(point)
+            answer = self.env.step(self.choices[action])
+            after, ended, cut = answer[0], bool(answer[-3]), bool(answer[-2])
+            target = self.cell(after)
+            row = cell * len(self.choices) + action
+            possible = found.support.indices[
+                found.support.indptr[row] : found.support.indptr[row + 1]
+            ]
+            if not ended and target not in possible:
+                raise AssumptionError(
+                    f"step {t}: expected a cell that is possible after action {action} "
+                    f"in cell {cell}, found cell {target}: {shown(point)} led to "
+                    f"{shown(after)}"
+                )
+            point = self.env.reset()[0] if ended or cut else after
 
     def from_samples(
         self,
@@ -268,8 +366,9 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         parts: int = 2,
         delta: float = 0.01,
         seed: int | None = 0,
-        resets: Sequence[int] = (),
+        resets: Sequence[int] | Literal["end"] = (),
         ended: Callable[[FloatArray], bool] | None = None,
+        one_law: bool = False,
     ) -> Abstraction:
         """Return intervals around frequencies, from a simulator.
 
@@ -286,9 +385,13 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         seed
             For the points.
         resets
-            Cells in which an episode may begin, where a step may end one.
+            Cells in which an episode may begin, where a step may end one; ``"end"``
+            where an end is for good.
         ended
             Whether an episode ends at a point; left out, any step may end one.
+        one_law
+            Whether steps from a cell have one law, wherever in it one stands, so that
+            counting may narrow what is possible.
         """
         draws = read_count("samples", samples, least=1)
         pieces = read_count("parts", parts, least=1)
@@ -317,8 +420,8 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
         if ends.any() and not begins:
             raise refusal("resets", "some cells, as there are steps that end", "none")
         anywhere = bool(begins) and ended is None
-        rows, columns, counts = _counted(found, ends, begins, anywhere=anywhere)
-        families = self.n_cells**2 * n_actions * len(corners)
+        rows, columns, counts = counted(found, ends, begins, anywhere=anywhere)
+        families = self.n_cells * (self.n_cells + 1) * n_actions * len(corners)
         radius = float(np.sqrt(np.log(2.0 * families / delta) / (2.0 * draws)))
         lower = np.clip(counts[0].min(axis=1) / draws - radius, 0.0, 1.0)
         upper = np.clip(counts[1].max(axis=1) / draws + radius, 0.0, 1.0)
@@ -328,20 +431,31 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
             upper[np.isin(columns, begins)] = 1.0
             shares *= draws / (draws + 1.0)
             shares[np.isin(columns, begins)] += 1.0 / ((draws + 1.0) * len(begins))
-        nominal = self._nominal(rows, columns, shares)
+        if begins == (self.n_cells,):
+            rest = np.ones(n_actions)
+            lower, upper = np.append(lower, rest), np.append(upper, rest)
+        nominal = self._nominal(rows, columns, shares, begins)
         return Abstraction(
-            support=self._mask(rows, columns),
+            support=self._mask(rows, columns, begins),
             models=Interval(nominal, lower=lower, upper=upper),
+            one_law=one_law,
             assumes=(
                 f"the plant is the simulator, its law is one law within each of "
                 f"{len(corners)} parts of a cell, every successor was drawn at least "
                 f"once, and no frequency is off by more than {radius:.3g} (probability "
-                f"{1.0 - delta:g})" + self._beyond() + _of_ends(begins, ended)
+                f"{1.0 - delta:g})"
+                + self._beyond()
+                + of_law(one_law=one_law)
+                + of_ends(begins, self.n_cells, told=ended is not None)
             ),
         )
 
-    def _begins(self, resets: Sequence[int]) -> tuple[int, ...]:
-        """Return the cells in which an episode may begin."""
+    def _begins(self, resets: Sequence[int] | Literal["end"]) -> tuple[int, ...]:
+        """Return the cells in which an episode may begin, or the end behind them."""
+        if isinstance(resets, str):
+            if resets != "end":
+                raise refusal("resets", "cells, or 'end'", repr(resets))
+            return (self.n_cells,)
         cells = tuple(sorted({int(cell) for cell in resets}))
         for cell in cells:
             if not 0 <= cell < self.n_cells:
@@ -384,112 +498,38 @@ class Discretizer(gymnasium.Wrapper[Any, Any, Any, Any]):
             for index in itertools.product(*ranges)
         ]
 
-    def _mask(self, rows: Sequence[int], columns: Sequence[int]) -> sp.csr_array:
-        shape = (self.n_cells * len(self.choices), self.n_cells)
+    def _mask(
+        self, rows: Sequence[int], columns: Sequence[int], begins: tuple[int, ...]
+    ) -> sp.csr_array:
+        return self._table(rows, columns, np.ones(len(rows)), begins)
+
+    def _table(
+        self,
+        rows: Sequence[int],
+        columns: Sequence[int],
+        values: FloatArray,
+        begins: tuple[int, ...],
+    ) -> sp.csr_array:
+        """Return a table ``(S · A, S)``; an end that is for good stays where it is."""
+        n, n_actions = self.n_cells, len(self.choices)
+        row, column = list(rows), list(columns)
+        if begins == (n,):
+            row += [n * n_actions + action for action in range(n_actions)]
+            column += [n] * n_actions
+            values = np.append(values, np.ones(n_actions))
+            n += 1
         return sp.csr_array(
-            sp.coo_array((np.ones(len(rows)), (list(rows), list(columns))), shape=shape)
+            sp.coo_array((values, (row, column)), shape=(n * n_actions, n))
         )
 
     def _nominal(
-        self, rows: Sequence[int], columns: Sequence[int], shares: FloatArray
+        self,
+        rows: Sequence[int],
+        columns: Sequence[int],
+        shares: FloatArray,
+        begins: tuple[int, ...],
     ) -> CMDP:
         """Return a model that carries the rows; nothing is earned or paid in it."""
-        shape = (self.n_cells * len(self.choices), self.n_cells)
-        table = sp.csr_array(
-            sp.coo_array((shares, (list(rows), list(columns))), shape=shape)
-        )
-        nothing = np.zeros((self.n_cells, len(self.choices)))
+        table = self._table(rows, columns, shares, begins)
+        nothing = np.zeros((table.shape[1], len(self.choices)))
         return CMDP(table, nothing, nothing, discount=0.0, budget=0.0)
-
-
-def _counted(
-    found: dict[tuple[int, int], IntArray],
-    ends: IntArray,
-    begins: tuple[int, ...],
-    *,
-    anywhere: bool,
-) -> tuple[list[int], list[int], FloatArray]:
-    """Return rows, columns, and how often each was met by the parts, ``[3, n, parts]``.
-
-    At least, at most and by a guess: an end counts for the one cell in which an episode
-    begins, or for each of several at most.
-    """
-    ending = range(len(ends)) if anywhere else np.flatnonzero(ends.any(axis=1)).tolist()
-    keys = sorted({*found, *itertools.product(ending, begins)})
-    own = np.array([found.get(key, np.zeros(ends.shape[1])) for key in keys])
-    rows, columns = (list(side) for side in zip(*keys, strict=True))
-    ended = ends[rows] * np.isin(columns, begins)[:, np.newaxis]
-    if len(begins) == 1:
-        own = own + ended
-        ended = np.zeros_like(ended)
-    counts = np.stack([own, own + ended, own + ended / max(len(begins), 1)])
-    return rows, columns, counts
-
-
-def _of_ends(begins: tuple[int, ...], ended: Callable[..., bool] | None) -> str:
-    """Return what is assumed of ends, if there are any."""
-    if not begins:
-        return ""
-    which = "any step may end an episode" if ended is None else "episodes end as told"
-    where = " or ".join(map(str, begins))
-    return f"; {which}, and the next begins in cell {where}"
-
-
-def _limits(argument: str, given: ArrayLike | None, own: FloatArray) -> FloatArray:
-    limits = (
-        own
-        if given is None
-        else np.broadcast_to(np.asarray(given, dtype=np.float64), own.shape).copy()
-    )
-    if not np.isfinite(limits).all() or (np.abs(limits) > 1e30).any():
-        k = int(np.argmax(~np.isfinite(limits) | (np.abs(limits) > 1e30)))
-        raise refusal(
-            argument,
-            "finite numbers, as the space has no bounds",
-            float(limits[k]),
-            f"axis {k}",
-        )
-    return np.array(limits)
-
-
-def _per_axis(argument: str, value: ArrayLike, dim: int) -> FloatArray:
-    numbers = np.asarray(value, dtype=np.float64)
-    if numbers.shape not in ((), (dim,)):
-        raise refusal(argument, f"a number, or {dim}", f"shape {numbers.shape}")
-    if not (np.isfinite(numbers) & (numbers >= 0.0)).all():
-        raise refusal(argument, "finite numbers of at least 0", numbers.tolist())
-    return np.broadcast_to(numbers, (dim,)).copy()
-
-
-def _named(values: FloatArray) -> str:
-    if (values == values[0]).all():
-        return f"{values[0]:g}"
-    return "(" + ", ".join(f"{value:g}" for value in values) + ")"
-
-
-def _choices(space: gymnasium.Space[Any], actions: Any) -> list[Any]:
-    """Return the actions to offer, as the environment takes them."""
-    if isinstance(space, gymnasium.spaces.Discrete):
-        if actions is not None:
-            raise refusal("actions", "None, as they are discrete", actions)
-        return [int(space.start) + k for k in range(int(space.n))]
-    if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-        raise refusal("action_space", "Discrete, or a Box of one axis", str(space))
-    if actions is None:
-        raise refusal("actions", "some, or how many, as they are continuous", None)
-    if np.ndim(actions) == 0:
-        count = read_count("actions", actions, least=1)
-        check_room("actions", count, count ** max(space.shape[0], 1))
-        low = _limits("action_space", None, np.asarray(space.low, dtype=np.float64))
-        high = _limits("action_space", None, np.asarray(space.high, dtype=np.float64))
-        grids = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
-        given = np.array(list(itertools.product(*grids)))
-    else:
-        given = np.asarray(actions, dtype=np.float64)
-    if given.ndim != 2 or given.shape[1:] != space.shape:
-        raise refusal("actions", f"shape (A, {space.shape[0]})", f"shape {given.shape}")
-    chosen = given.astype(space.dtype)
-    for k, action in enumerate(chosen):
-        if not space.contains(action):
-            raise refusal("actions", f"members of {space}", action.tolist(), f"row {k}")
-    return list(chosen)
