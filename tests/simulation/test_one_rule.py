@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from escapade.agent import E4, E4Settings, Phase
+from escapade.agent.operators import freeze
 from escapade.environments import CMDPEnv, World
 from escapade.errors import BrokenAssumptionWarning
 from escapade.model import CMDP
@@ -76,6 +77,20 @@ def test_the_compiled_lifetime_is_the_interpreted_one_bit_for_bit(life):
     assert_same_agent(agent, other)
     assert env.state == its_env.state == agent.state
     assert env.np_random.bit_generator.state == its_env.np_random.bit_generator.state
+
+
+def test_who_does_not_learn_learns_in_neither_loop():
+    world, lives = workshop(), []
+    for compiled in (False, True):
+        agent, env = born(world), world.make_env()
+        simulate(agent, env, steps=40, compiled=False)
+        freeze(agent)
+        visits = agent.belief.evidence.pair_visits.copy()
+        trace = simulate(agent, env, steps=40, compiled=compiled)
+        np.testing.assert_array_equal(agent.belief.evidence.pair_visits, visits)
+        lives.append((agent, trace))
+    assert_same_trace(lives[0][1], lives[1][1])
+    assert_same_agent(lives[0][0], lives[1][0])
 
 
 def test_the_lives_above_show_every_phase_and_a_policy_that_draws():

@@ -25,9 +25,10 @@ from escapade.agent.certificate import Certificate, certify, nothing_certain
 from escapade.agent.decision import Decision, Told, not_open, number_of
 from escapade.agent.drift import Drift, promise_anew
 from escapade.agent.late import LateCosts
+from escapade.agent.life import conclude, wrap_up
 from escapade.agent.paper.planning import PaperPlanning
 from escapade.agent.path_budget import paths_margin
-from escapade.agent.phases import REASONS, Phase
+from escapade.agent.phases import PHASES, REASONS
 from escapade.agent.planners import check_channels
 from escapade.agent.planning import Planned, Planning
 from escapade.agent.refinement import further_goals, worth_refining
@@ -35,8 +36,9 @@ from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.errors import AssumptionError, check_kind, refusal
 from escapade.kernels.ledger import Pending
-from escapade.kernels.lifetime import strays
-from escapade.kernels.paper import CORRECTED, Course, begin, choose, settle_step
+from escapade.kernels.life import GOES_ON, IMPOSSIBLE, SURPRISING, answer
+from escapade.kernels.paper import CORRECTED, Course, begin
+from escapade.kernels.parcels import Parcel
 from escapade.knowledge.birth import at_birth
 from escapade.knowledge.knowledge import Knowledge
 from escapade.knowledge.observations import (
@@ -171,6 +173,7 @@ class E4:
         self.learning = True
         self.surely = Surely(knowledge)
         self.late = LateCosts(knowledge.discount)
+        self._life: tuple[Planned, Parcel] | None = None
         self._open: tuple[Decision, int] | None = None
         self._last: Told | None = None
 
@@ -221,34 +224,25 @@ class E4:
         here = read_state(self.knowledge, "state", state)
         if self.state is not None and here != self.state:
             raise refusal("state", f"the state told last, {self.state}", here)
-        held = not self.breaks and not self.unguarded
-        if held and not self.safety.promisable[here]:
+        if not (self.safety.promisable[here] or self.breaks or self.unguarded):
             raise AssumptionError(
                 f"state: expected one from which the budget can be promised, found "
                 f"that {self.safety.at_birth.why(here)}"
             )
-        planned = self.planned
-        pair, phase, reason = choose(
-            planned.ledger,
-            planned.plan,
-            planned.rules,
-            self.belief.evidence.pair_visits,
-            self.promise,
-            self.memory,
-            self.course,
-            here,
-            self.rng.random(),
-            self.pending,
+        life = self.life()
+        ledger = life.content.ledger
+        pair, phase, reason = answer(
+            life.table, ledger.channels, here, self.rng.random()
         )
         decision = Decision(
             id=self.decisions,
             state=here,
-            action=int(self.knowledge.pairs.pair_action[pair]),
-            phase=Phase(phase),
+            action=life.content.action.item(pair),
+            phase=PHASES[phase],
             reason=REASONS[reason],
             promise=tuple(self.promise.tolist()),
-            reserved=tuple(planned.ledger.w[:, here].tolist()),
-            reason_code=int(reason),
+            reserved=tuple(ledger.w[:, here].tolist()),
+            reason_code=reason,
         )
         self._open = (decision, int(pair))
         return decision
@@ -289,17 +283,8 @@ class E4:
         after = read_state(self.knowledge, "next_state", next_state)
         earned = read_reward(self.knowledge, reward)
         paid = None if cost is None else read_cost(self.knowledge, cost)
-        told = (number, earned, None if paid is None else tuple(paid), after)
-        pair = self._opened(told)
-        if pair < 0:
-            return
-        counted = self._within_reach(decision.state, after)
-        if not self.learning:
-            counted = counted and self.belief.evidence.possible(pair, after)
-        elif counted:
-            counted = self.belief.evidence.record(pair, after, earned, paid)
-            self.changed[pair] |= counted
-        self._close(told, pair, paid, counted=counted)
+        told = (number, earned, None if paid is None else tuple(paid.tolist()), after)
+        self._conclude(told, paid, learns=self.learning)
 
     def forget(self, decision: Decision, *, next_state: SupportsIndex) -> None:
         """Say that what came of a decision was lost, but for where it led.
@@ -318,13 +303,7 @@ class E4:
         """
         number = number_of(decision)
         after = read_state(self.knowledge, "next_state", next_state)
-        told = (number, None, None, after)
-        pair = self._opened(told)
-        if pair < 0:
-            return
-        counted = self.belief.evidence.possible(pair, after)
-        counted = counted and self._within_reach(decision.state, after)
-        self._close(told, pair, None, counted=counted)
+        self._conclude((number, None, None, after), None, learns=False)
 
     def tell_cost(self, decision: Decision | int, cost: ArrayLike) -> None:
         """Bring the cost of a decision that was told without it, or forgotten.
@@ -363,39 +342,32 @@ class E4:
             if told == self._last:
                 return -1
             raise not_open(told[0], self.open_decision, answered=self.decisions)
-        return self._open[1]
+        return self.open_pair
 
-    def _within_reach(self, state: int, after: int) -> bool:
-        """Tell whether a step kept among the promisable states, if it began there."""
-        planned = self.planned
-        return self.unguarded or not strays(planned.ledger, state, after)
+    def life(self) -> Parcel:
+        """Return what compiled code reads and writes under the plan in force."""
+        if self._life is None or self._life[0] is not self.planned:
+            self._life = (self.planned, wrap_up(self))
+        return self._life[1]
 
-    def _close(
-        self, told: Told, pair: int, paid: FloatArray | None, *, counted: bool
-    ) -> None:
-        """Settle the promise, and close the open decision."""
-        _, earned, _, after = told
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_life": None}  # a copy has its own arrays
+
+    def _conclude(self, told: Told, paid: FloatArray | None, *, learns: bool) -> None:
+        """Settle the promise, and close the open decision; unless told before."""
+        pair = self._opened(told)
+        if pair < 0:
+            return
         assert self._open is not None
-        if counted:
-            self.wish[0] += settle_step(
-                self.planned.ledger,
-                self.planned.plan,
-                self.planned.rules,
-                self.belief.evidence.pair_visits,
-                self.pending,
-                self.course,
-                self.promise,
-                0.0 if earned is None else earned,
-                self.knowledge.cost_max if paid is None else paid,
-                pair,
-                self._open[0].state,
-                after,
-            )
+        number, earned, _, after = told
+        state = self._open[0].state
+        why = conclude(self.life(), pair, state, after, earned, paid, learns=learns)
         self._open, self._last = None, told
-        rule, drifts = self.pending.rule, len(self.drifts)
-        self.finish_step(pair, after, counted=counted, reward=earned, cost=paid)
-        if counted and paid is None:
-            self.late.expect(told[0], pair, rule, self.promise, self.cap)
+        drifts = len(self.drifts)
+        self.finish_step(pair, after, why=why, reward=earned, cost=paid)
+        if paid is None and why != IMPOSSIBLE:
+            rule = self.pending.rule
+            self.late.expect(number, pair, rule, self.promise, self.cap)
             if self.breaks or len(self.drifts) > drifts:
                 self.late.give_up()
 
@@ -404,24 +376,25 @@ class E4:
         pair: int,
         next_state: int,
         *,
-        counted: bool,
+        why: int,
         reward: float | None,
         cost: FloatArray | None,
     ) -> None:
-        """Close a step whose outcome was counted, or could not be; plan if need be."""
+        """Close a step that was concluded; ``why`` says what is to be done then."""
         self.state = next_state
         self.decisions += 1
         self.late.carry_on(self.decisions, self.promise, self.cap)
-        wrong = self.surely.contradicted(pair, reward, cost) if counted else ""
-        if wrong:
-            self.break_down(wrong)
-        elif not counted:
+        if why == GOES_ON:
+            return
+        if why == SURPRISING:
+            self.break_down(self.surely.contradicted(pair, reward, cost))
+        elif why == IMPOSSIBLE:
             named = self.knowledge.pairs
             self.break_down(
                 f"successor: expected one that is possible after {named.name(pair)}, "
                 f"found {named.name_state(next_state)}"
             )
-        elif self.wish[0] >= 1.0 and not self.breaks and self.learning:
+        elif not self.breaks and self.learning:
             self.replan()
 
     def replan(self) -> None:

@@ -21,7 +21,7 @@ from enum import IntEnum
 
 from escapade.kernels import ledger, paper
 
-__all__ = ["REASONS", "Phase"]
+__all__ = ["PHASES", "REASONS", "Phase"]
 
 
 class Phase(IntEnum):
@@ -39,6 +39,9 @@ class Phase(IntEnum):
         """The name in lower case."""
         return self.name.lower()
 
+
+PHASES = tuple(Phase)
+"""The phases by their numbers."""
 
 REASONS = {
     ledger.AS_PLANNED: "the plan can be afforded",

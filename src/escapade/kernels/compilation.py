@@ -11,11 +11,28 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.extending import intrinsic
 
-__all__ = ["compiled", "compiled_parallel", "inlined", "pieces_of_work", "uncounted"]
+__all__ = [
+    "COMPILES",
+    "compiled",
+    "compiled_parallel",
+    "inlined",
+    "natural",
+    "pieces_of_work",
+    "uncounted",
+]
 
 _STATES_WORTH_A_THREAD = 20_000
 """Below this many states a second thread costs more than it brings."""
+
+_SETTINGS: Any = numba.config
+
+COMPILES = not _SETTINGS.DISABLE_JIT
+"""Whether kernels are compiled, or left as plain Python."""
+
+_ASSUMES = ir.FunctionType(ir.VoidType(), [ir.IntType(1)])
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,6 +62,33 @@ def inlined(function: F) -> F:
     """
     inlining: Any = {"_nrt": False, "forceinline": True}
     return cast(F, numba.njit(cache=True, error_model="numpy", **inlining)(function))
+
+
+def _assured(_: Any, number: Any) -> Any:
+    """Return an intrinsic's signature, and its code: the number, and what is known."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        value = args[0]
+        small = builder.icmp_unsigned(
+            "<", value, value.type(1 << (value.type.width - 2))
+        )
+        assume = builder.module.declare_intrinsic("llvm.assume", (), _ASSUMES)
+        builder.call(assume, [small])
+        return value
+
+    return number(number), generate
+
+
+def _itself(number: int) -> int:
+    return number
+
+
+natural: Any = intrinsic(_assured) if COMPILES else _itself
+"""``natural(i)``: ``i``, of which the compiler may take for granted that it is natural.
+
+Numba counts negative indices from the end of an array, and asks at every access; where
+it is told, it need not.
+"""
 
 
 def compiled_parallel(function: F) -> F:

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import math
 
-from escapade.kernels.compilation import compiled, inlined, uncounted
+from escapade.kernels.compilation import compiled, inlined, natural, uncounted
 from escapade.typing import BoolArray, FloatArray, IndexArray, IntArray
 
 __all__ = [
     "bernoulli_interval",
+    "count",
     "find_entry",
     "record",
     "refresh_means",
@@ -44,8 +45,8 @@ def find_entry(
     row_ptr: IntArray, successor: IndexArray, pair: int, next_state: int
 ) -> int:
     """Return the entry of ``next_state`` in the row of ``pair``, or −1 if none."""
-    low: int = row_ptr[pair]
-    high: int = row_ptr[pair + 1]
+    low: int = natural(row_ptr[pair])
+    high: int = natural(row_ptr[pair + 1])
     while low < high:
         middle = (low + high) >> 1
         if successor[middle] < next_state:
@@ -55,6 +56,32 @@ def find_entry(
     if low < row_ptr[pair + 1] and successor[low] == next_state:
         return low
     return -1
+
+
+@inlined
+def count(
+    visits: IntArray,
+    pair_visits: IntArray,
+    reward_sum: FloatArray,
+    cost_count: IntArray,
+    cost_sum: FloatArray,
+    cost_square: FloatArray,
+    entry: int,
+    pair: int,
+    reward: float,
+    cost: FloatArray,
+    cost_seen: bool,
+    channels: tuple[int, ...],
+) -> None:
+    """Count one step, by the entry of its successor; shapes as for :func:`record`."""
+    visits[entry] += 1
+    pair_visits[pair] += 1
+    reward_sum[pair] += reward
+    if cost_seen:
+        cost_count[pair] += 1
+        for k in range(len(channels)):
+            cost_sum[k, pair] += cost[k]
+            cost_square[k, pair] += cost[k] * cost[k]
 
 
 @inlined
@@ -72,24 +99,31 @@ def record(
     reward: float,
     cost: FloatArray,
     cost_seen: bool,
+    channels: tuple[int, ...],
 ) -> bool:
     """Count one step; False, and nothing counted, if the successor is impossible.
 
     ``visits``: ``[entries]``, ``pair_visits``, ``reward_sum``, ``cost_count``:
     ``[pairs]``, ``cost_sum``, ``cost_square``: ``[K, pairs]``, ``cost``:
-    ``[K]``.
+    ``[K]``, ``channels``: ``(0, ..., K − 1)``.
     """
     entry = find_entry(row_ptr, successor, pair, next_state)
     if entry < 0:
         return False
-    visits[entry] += 1
-    pair_visits[pair] += 1
-    reward_sum[pair] += reward
-    if cost_seen:
-        cost_count[pair] += 1
-        for k in range(cost.size):
-            cost_sum[k, pair] += cost[k]
-            cost_square[k, pair] += cost[k] * cost[k]
+    count(
+        visits,
+        pair_visits,
+        reward_sum,
+        cost_count,
+        cost_sum,
+        cost_square,
+        entry,
+        pair,
+        reward,
+        cost,
+        cost_seen,
+        channels,
+    )
     return True
 
 
@@ -108,6 +142,7 @@ def record_all(
     rewards: FloatArray,
     costs: FloatArray,
     costs_seen: BoolArray,
+    channels: tuple[int, ...],
 ) -> int:
     """Count steps, one a row of ``costs``, ``[n, K]``; the first impossible, or −1.
 
@@ -128,6 +163,7 @@ def record_all(
             rewards[i],
             costs[i],
             costs_seen[i],
+            channels,
         )
         if not counted:
             return i

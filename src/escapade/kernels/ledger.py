@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from escapade.kernels.compilation import inlined
+from escapade.kernels.compilation import inlined, natural
 from escapade.typing import BoolArray, FloatArray, IntArray
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "Plan",
     "decide",
     "note_pair",
+    "pairs_of",
     "play_mixture",
     "settle",
     "wish_to_plan",
@@ -198,6 +199,12 @@ def _leaves(
 
 
 @inlined
+def pairs_of(ledger: Ledger, state: int) -> tuple[int, int]:
+    """Return the first pair of a state, and the one after its last."""
+    return natural(ledger.state_ptr[state]), natural(ledger.state_ptr[state + 1])
+
+
+@inlined
 def affordable(
     ledger: Ledger, pair: int, promise: FloatArray, left: FloatArray, state: int
 ) -> bool:
@@ -307,7 +314,8 @@ def _wander(
 ) -> int:
     """Return the least visited pair that wants visits and is affordable, or −1."""
     best = -1
-    for pair in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
+    first, last = pairs_of(ledger, state)
+    for pair in range(first, last):
         if visits[pair] >= plan.goal[pair]:
             continue
         if not affordable(ledger, pair, promise, plan.reserve, state):
@@ -327,7 +335,8 @@ def _onward(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
     best = -1
     if not plan.exploring[state]:
         return best
-    for pair in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
+    first, last = pairs_of(ledger, state)
+    for pair in range(first, last):
         score = plan.score[pair]
         better = score > 0.0 if best < 0 else score > plan.score[best]
         if better and affordable(ledger, pair, promise, plan.reserve, state):
@@ -349,7 +358,7 @@ def play_mixture(
 
     −1 if the mixture is not allowed, or would not leave ``reserve`` of the promise.
     """
-    first, last = ledger.state_ptr[state], ledger.state_ptr[state + 1]
+    first, last = pairs_of(ledger, state)
     if not _note_mixture(ledger, first, last, weight, pending):
         return -1
     for k in range(len(ledger.channels)):
@@ -370,8 +379,7 @@ def play_mixture(
 @inlined
 def _node_of(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
     """Return the node in force in a state that has some."""
-    node = plan.node_ptr[state]
-    end = plan.node_ptr[state + 1]
+    node, end = natural(plan.node_ptr[state]), natural(plan.node_ptr[state + 1])
     n_levels = plan.grid.shape[1]
     if end - node > 1 and n_levels > 0:
         place = 0
@@ -431,7 +439,8 @@ def wish_to_plan(
     wish = 0.0
     if plan.exploring[state] and plan.node_ptr[state] == plan.node_ptr[state + 1]:
         wanted = False
-        for other in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
+        first, last = pairs_of(ledger, state)
+        for other in range(first, last):
             wanted = wanted or visits[other] < plan.goal[other]
         if not wanted:
             wish += plan.urgency[0]

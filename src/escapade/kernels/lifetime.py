@@ -1,4 +1,4 @@
-"""A lifetime between two plans, compiled: decide, act, see, count, settle.
+"""A lifetime between two plans, compiled: decide, act, see, conclude.
 
 The loop calls the kernels that ask and tell call, and draws from the two generators in
 the order in which they do: one number for the decision; then from the world's, one for
@@ -12,35 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from escapade.kernels.compilation import compiled, inlined, uncounted
-from escapade.kernels.evidence import record
-from escapade.kernels.ledger import (
-    Ledger,
-    Pending,
-    Plan,
-    decide,
-    settle,
-    wish_to_plan,
+from escapade.kernels.compilation import compiled, inlined, natural, uncounted
+from escapade.kernels.life import GOES_ON, IMPOSSIBLE, conclude, life_in, select
+from escapade.kernels.parcels import (
+    CODES,
+    INDICES,
+    INTEGER,
+    INTEGERS,
+    NUMBER,
+    NUMBERS,
+    TABLE,
+    Layout,
 )
-from escapade.kernels.paper import CORRECTED, Course, Rules, choose, settle_step
 from escapade.kernels.sampling import draw
-from escapade.typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from escapade.typing import CodeArray, FloatArray, IndexArray, IntArray
 
-__all__ = [
-    "ALL_STEPS",
-    "IMPOSSIBLE",
-    "PLAN_AGAIN",
-    "SURPRISING",
-    "Counts",
-    "Record",
-    "World",
-    "live",
-    "strays",
-    "surprising",
-]
-
-ALL_STEPS, PLAN_AGAIN, IMPOSSIBLE, SURPRISING = range(4)
-"""Why the loop stopped."""
+__all__ = ["RECORD", "WORLD", "Record", "World", "live", "record_in"]
 
 DETERMINISTIC, BERNOULLI, UNIFORM = range(3)
 """Laws of samples, in the order of :mod:`escapade.environments.noise`."""
@@ -50,14 +37,16 @@ class World(NamedTuple):
     """The true model as the loop samples it.
 
     ``pair_of``: ``[agent's pairs]``, the world's number of each; ``row_ptr``,
-    ``successor``, ``cumulative``: its transitions; ``reward``: ``[pairs]``; ``cost``:
-    ``[K, entries]``, means given the next state.
+    ``successor``, ``cumulative``: its transitions; ``entry_of``: ``[entries]``, the
+    agent's number of each, or −1 where the agent holds it impossible; ``reward``:
+    ``[pairs]``; ``cost``: ``[K, entries]``, means given the next state.
     """
 
     pair_of: IntArray
     row_ptr: IntArray
     successor: IndexArray
     cumulative: FloatArray
+    entry_of: IntArray
     reward: FloatArray
     reward_max: float
     reward_law: int
@@ -66,42 +55,49 @@ class World(NamedTuple):
     cost_law: int
 
 
-class Counts(NamedTuple):
-    """The agent's evidence, in its own numbering, and when to plan again.
-
-    Shapes as in :func:`escapade.kernels.evidence.record`; ``changed`` is ``[pairs]``,
-    which pairs were visited since the last plan; ``wish`` is ``[1]``, and at 1 another
-    plan is made.  What single samples may surely be is between ``least_reward`` and
-    ``most_reward``, ``[pairs]``, and ``least_cost`` and ``most_cost``, ``[K, pairs]``.
-    """
-
-    row_ptr: IntArray
-    successor: IndexArray
-    visits: IntArray
-    pair_visits: IntArray
-    reward_sum: FloatArray
-    cost_count: IntArray
-    cost_sum: FloatArray
-    cost_square: FloatArray
-    changed: BoolArray
-    wish: FloatArray
-    least_reward: FloatArray
-    most_reward: FloatArray
-    least_cost: FloatArray
-    most_cost: FloatArray
+WORLD = Layout(
+    World,
+    pair_of=INTEGERS,
+    row_ptr=INTEGERS,
+    successor=INDICES,
+    cumulative=NUMBERS,
+    entry_of=INTEGERS,
+    reward=NUMBERS,
+    reward_max=NUMBER,
+    reward_law=INTEGER,
+    cost=TABLE,
+    cost_max=NUMBERS,
+    cost_law=INTEGER,
+)
 
 
 class Record(NamedTuple):
     """What is written: ``states`` ``[T + 1]``, all else ``[T]`` or ``[T, K]``."""
 
     states: IndexArray
-    pairs: IndexArray
+    actions: IndexArray
     phases: CodeArray
     reasons: CodeArray
     rewards: FloatArray
     costs: FloatArray
     promise: FloatArray
     reserved: FloatArray
+
+
+RECORD = Layout(
+    Record,
+    states=INDICES,
+    actions=INDICES,
+    phases=CODES,
+    reasons=CODES,
+    rewards=NUMBERS,
+    costs=TABLE,
+    promise=TABLE,
+    reserved=TABLE,
+)
+
+world_in = WORLD.reader()
+record_in = RECORD.reader()
 
 
 @inlined
@@ -116,173 +112,92 @@ def _sample(law: int, mean: float, maximum: float, rng: Any) -> float:
     return min(max(mean + half_width * (2.0 * u - 1.0), 0.0), maximum)
 
 
-@inlined
-def surprising(counts: Counts, pair: int, reward: float, cost: FloatArray) -> bool:
-    """``cost``: ``[K]``; whether a sample is ruled out by what was told at birth."""
-    fits = counts.least_reward[pair] <= reward <= counts.most_reward[pair]
-    for k in range(cost.size):
-        low, high = counts.least_cost[k, pair], counts.most_cost[k, pair]
-        fits = fits and low <= cost[k] <= high
-    return not fits
-
-
-@inlined
-def strays(ledger: Ledger, state: int, next_state: int) -> bool:
-    """Tell whether a step left the promisable states, which the ledger rules out."""
-    return bool(ledger.w[0, state] < np.inf and ledger.w[0, next_state] == np.inf)
-
-
 @uncounted
 def _live(
-    ledger: Ledger,
-    plan: Plan,
-    rules: Rules,
-    counts: Counts,
-    promise: FloatArray,
-    memory: IntArray,
-    course: Course,
-    pending: Pending,
+    life_table: Any,
+    world_table: Any,
+    record_table: Any,
+    channels: tuple[int, ...],
     rng: Any,
-    world: World,
     world_rng: Any,
-    trace: Record,
     first: int,
     last: int,
-    cost: FloatArray,
-) -> tuple[int, int]:
-    """``cost``: ``[K]`` of scratch; see :func:`live`."""
-    # what the paper's rules take along is many arrays: only where they are in force
-    by_ledger = not (rules.on or rules.plans_escape)
-    guarded = rules.test == CORRECTED
-    for t in range(first, last):
-        state = trace.states[t]
-        if by_ledger:
-            pair, phase, reason = decide(
-                ledger,
-                plan,
-                counts.pair_visits,
-                promise,
-                memory,
-                state,
-                rng.random(),
-                pending,
-            )
-        else:
-            pair, phase, reason = choose(
-                ledger,
-                plan,
-                rules,
-                counts.pair_visits,
-                promise,
-                memory,
-                course,
-                state,
-                rng.random(),
-                pending,
-            )
-        trace.pairs[t] = pair
+    learns: bool,
+) -> tuple[int, int, int]:
+    """See :func:`live`."""
+    life = life_in(life_table, channels)
+    world = world_in(world_table, channels)
+    trace = record_in(record_table, channels)
+    pair = -1
+    state = natural(np.int64(trace.states[first]))
+    for step in range(first, last):
+        t = natural(step)
+        pair, phase, reason = select(life, state, rng.random())
+        pair = natural(pair)
+        trace.actions[t] = life.action[pair]
         trace.phases[t] = phase
         trace.reasons[t] = reason
-        for k in range(len(ledger.channels)):
-            trace.promise[t, k] = promise[k]
-            trace.reserved[t, k] = ledger.w[k, state]
-        true_pair = world.pair_of[pair]
-        entry = draw(world.row_ptr, world.cumulative, true_pair, world_rng.random())
-        next_state = world.successor[entry]
+        for k in range(len(channels)):
+            trace.promise[t, k] = life.promise[k]
+            trace.reserved[t, k] = life.ledger.w[k, state]
+        true_pair = natural(world.pair_of[pair])
+        u = world_rng.random()
+        drawn = natural(draw(world.row_ptr, world.cumulative, true_pair, u))
+        next_state = natural(np.int64(world.successor[drawn]))
         reward = _sample(
             world.reward_law, world.reward[true_pair], world.reward_max, world_rng
         )
-        for k in range(len(ledger.channels)):
-            cost[k] = _sample(
-                world.cost_law, world.cost[k, entry], world.cost_max[k], world_rng
+        for k in range(len(channels)):
+            life.paid[k] = _sample(
+                world.cost_law, world.cost[k, drawn], world.cost_max[k], world_rng
             )
-            trace.costs[t, k] = cost[k]
+            trace.costs[t, k] = life.paid[k]
         trace.rewards[t] = reward
         trace.states[t + 1] = next_state
-        if guarded and strays(ledger, state, next_state):
-            return t, IMPOSSIBLE
-        counted = record(
-            counts.row_ptr,
-            counts.successor,
-            counts.visits,
-            counts.pair_visits,
-            counts.reward_sum,
-            counts.cost_count,
-            counts.cost_sum,
-            counts.cost_square,
+        why = conclude(
+            life,
             pair,
+            world.entry_of[drawn],
+            state,
             next_state,
             reward,
-            cost,
-            True,
+            learns,
         )
-        if not counted:
-            return t, IMPOSSIBLE
-        counts.changed[pair] = True
-        visits = counts.pair_visits
-        if by_ledger:
-            settle(ledger, pending, cost, next_state, promise)
-            counts.wish[0] += wish_to_plan(ledger, plan, visits, pair, state)
-        else:
-            counts.wish[0] += settle_step(
-                ledger,
-                plan,
-                rules,
-                visits,
-                pending,
-                course,
-                promise,
-                reward,
-                cost,
-                pair,
-                state,
-                next_state,
-            )
-        if surprising(counts, pair, reward, cost):
-            return t + 1, SURPRISING
-        if counts.wish[0] >= 1.0:
-            return t + 1, PLAN_AGAIN
-    return last, ALL_STEPS
+        if why != GOES_ON:
+            return (t if why == IMPOSSIBLE else t + 1), why, pair
+        state = next_state
+    return last, GOES_ON, pair
 
 
 @compiled
 def live(
-    ledger: Ledger,
-    plan: Plan,
-    rules: Rules,
-    counts: Counts,
-    promise: FloatArray,
-    memory: IntArray,
-    course: Course,
-    pending: Pending,
+    life_table: Any,
+    world_table: Any,
+    record_table: Any,
+    channels: tuple[int, ...],
     rng: Any,
-    world: World,
     world_rng: Any,
-    trace: Record,
     first: int,
     last: int,
-) -> tuple[int, int]:
-    """Live steps ``first`` to ``last`` of ``trace``; where it stopped, and why.
+    learns: bool,
+) -> tuple[int, int, int]:
+    """Live steps ``first`` to ``last``; where it stopped, why, and with which pair.
 
-    ``trace.states[first]`` is where the loop begins.  Stopping to plan again comes
-    after the step that calls for it, and so does stopping at a sample that surely
-    contradicts what was told at birth; an impossible successor, or one that leaves the
-    promisable states, is not counted, and its step not taken to be over.
+    The tables are those of parcels of a :class:`~escapade.kernels.life.Life`, a
+    :class:`World` and a :class:`Record`, whose ``states[first]`` is where the loop
+    begins.  Stopping to plan again comes after the step that calls for it, and so does
+    stopping at a sample that surely contradicts what was told at birth; an impossible
+    successor, or one that leaves the promisable states, is not counted, and its step
+    not taken to be over.
     """
     return _live(
-        ledger,
-        plan,
-        rules,
-        counts,
-        promise,
-        memory,
-        course,
-        pending,
+        life_table,
+        world_table,
+        record_table,
+        channels,
         rng,
-        world,
         world_rng,
-        trace,
         first,
         last,
-        np.empty(promise.size),
+        learns,
     )

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from escapade.kernels.compilation import uncounted
+from escapade.kernels.compilation import inlined, uncounted
 from escapade.kernels.ledger import (
     AS_PLANNED,
     ESCAPE,
@@ -50,6 +50,7 @@ from escapade.kernels.ledger import (
     choose_rules,
     decide,
     note_pair,
+    pairs_of,
     play_mixture,
     settle,
     wish_to_plan,
@@ -307,7 +308,8 @@ def _wander_on(
     if printed and not _goes_on_as_printed(ledger, rules, course, state):
         return -1
     best = -1
-    for pair in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
+    first, last = pairs_of(ledger, state)
+    for pair in range(first, last):
         if best >= 0 and visits[pair] >= visits[best]:
             continue
         if not printed:
@@ -333,7 +335,7 @@ def _draw(
     if rules.test == CORRECTED:
         return play_mixture(ledger, weight, rules.nothing, promise, state, u, pending)
     drawn, total = -1, 0.0
-    first, last = ledger.state_ptr[state], ledger.state_ptr[state + 1]
+    first, last = pairs_of(ledger, state)
     for pair in range(first, last):
         chance = weight[pair - first]
         if chance > 0.0:
@@ -408,6 +410,26 @@ def _decide(
 
 
 @uncounted
+def _escape_instead(
+    ledger: Ledger,
+    rules: Rules,
+    promise: FloatArray,
+    state: int,
+    u: float,
+    pending: Pending,
+    pair: int,
+) -> int:
+    """Return the pair that the planned escape draws, or ``pair`` if it is refused."""
+    weight = rules.escape[state]
+    drawn = play_mixture(ledger, weight, rules.nothing, promise, state, u, pending)
+    if drawn < 0:
+        drawn = pair
+        note_pair(ledger, pair, pending)
+    choose_rules(ledger, promise, pending)
+    return drawn
+
+
+@inlined
 def choose(
     ledger: Ledger,
     plan: Plan,
@@ -430,28 +452,19 @@ def choose(
         ledger, plan, visits, promise, memory, state, u, pending
     )
     if rules.plans_escape and phase == ESCAPE:
-        weight = rules.escape[state]
-        drawn = play_mixture(ledger, weight, rules.nothing, promise, state, u, pending)
-        if drawn < 0:
-            note_pair(ledger, pair, pending)
-        else:
-            pair = drawn
-        choose_rules(ledger, promise, pending)
+        pair = _escape_instead(ledger, rules, promise, state, u, pending, pair)
     return pair, phase, reason
 
 
 @uncounted
 def _note_overdraft(
     ledger: Ledger,
-    rules: Rules,
     course: Course,
     promise: FloatArray,
     cost: FloatArray,
     next_state: int,
 ) -> None:
     """Count a step after which the promise cannot be kept; before it is settled."""
-    if not rules.on or rules.test == CORRECTED:
-        return
     for k in range(len(ledger.channels)):
         if promise[k] - cost[k] < ledger.gamma * ledger.w[k, next_state]:
             course.counters[OVERDRAWN] += 1
@@ -484,8 +497,6 @@ def _follow_course(
     ``promise`` is the one after the step, ``[K]``.  A plan is due where a trajectory
     begins, and as soon as a state has become known.
     """
-    if not rules.on:
-        return 0.0
     counters = course.counters
     stage = counters[STAGE]
     if stage in (WANDERING, ESCAPING):
@@ -506,14 +517,15 @@ def _follow_course(
             _finish(ledger, course)
     if not rules.known[state]:
         sampled = True
-        for pair in range(ledger.state_ptr[state], ledger.state_ptr[state + 1]):
+        first, last = pairs_of(ledger, state)
+        for pair in range(first, last):
             sampled = sampled and visits[pair] >= rules.enough[pair]
         if sampled:
             return 1.0
     return 1.0 if _begins(ledger, rules, promise, course, next_state) else 0.0
 
 
-@uncounted
+@inlined
 def settle_step(
     ledger: Ledger,
     plan: Plan,
@@ -532,9 +544,12 @@ def settle_step(
 
     ``visits``: ``[pairs]``, the step included; ``cost``: ``[K]``, as charged.
     """
-    _note_overdraft(ledger, rules, course, promise, cost, next_state)
+    if rules.on and rules.test != CORRECTED:
+        _note_overdraft(ledger, course, promise, cost, next_state)
     settle(ledger, pending, cost, next_state, promise)
     wish = wish_to_plan(ledger, plan, visits, pair, state)
-    return wish + _follow_course(
-        ledger, rules, visits, course, promise, reward, cost, state, next_state
-    )
+    if rules.on:
+        wish += _follow_course(
+            ledger, rules, visits, course, promise, reward, cost, state, next_state
+        )
+    return wish

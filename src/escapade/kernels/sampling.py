@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from escapade.kernels.compilation import compiled, inlined
+from escapade.kernels.compilation import compiled, inlined, natural
 from escapade.typing import FloatArray, IndexArray, IntArray
 
 __all__ = ["draw", "fill_cumulative", "rollout"]
@@ -38,8 +38,8 @@ def fill_cumulative(row_ptr: IntArray, weight: FloatArray, out: FloatArray) -> N
 @inlined
 def draw(row_ptr: IntArray, cumulative: FloatArray, row: int, u: float) -> int:
     """``row_ptr``: ``[rows + 1]``, ``cumulative``: ``[nnz]``; the drawn entry."""
-    low = int(row_ptr[row])
-    high = int(row_ptr[row + 1]) - 1
+    low: int = natural(row_ptr[row])
+    high: int = natural(row_ptr[row + 1]) - 1
     if high - low < _LINEAR_UP_TO:
         while low < high and u >= cumulative[low]:
             low += 1

@@ -17,6 +17,8 @@ __all__ = ["Surely", "read_cost", "read_reward", "read_state"]
 
 def read_state(knowledge: Knowledge, argument: str, value: SupportsIndex) -> int:
     """Return a state that exists."""
+    if type(value) is int and 0 <= value < knowledge.n_states:
+        return value
     last = knowledge.n_states - 1
     try:
         state = operator.index(value)
@@ -46,6 +48,8 @@ def read_reward(knowledge: Knowledge, value: float) -> float:
 def read_cost(knowledge: Knowledge, value: ArrayLike) -> FloatArray:
     """Return the costs of all channels, each within its bound."""
     most = knowledge.cost_max
+    if type(value) is float and most.size == 1 and 0.0 <= value <= most[0]:
+        return np.array([value])
     try:
         cost = np.atleast_1d(np.array(value, dtype=np.float64))
     except (TypeError, ValueError):

@@ -89,6 +89,7 @@ class Evidence:
                 reward,
                 cost if cost is not None else self.cost_sum[:, 0],
                 seen,
+                tuple(range(self.cost_sum.shape[0])),
             )
         )
 
@@ -128,6 +129,7 @@ class Evidence:
                 rewards,
                 np.ascontiguousarray(costs),
                 np.logical_not(np.isnan(costs).any(axis=1)),
+                tuple(range(self.cost_sum.shape[0])),
             )
         )
 

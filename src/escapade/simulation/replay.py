@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from escapade.agent.e4 import E4
-from escapade.kernels.lifetime import IMPOSSIBLE, Record
+from escapade.kernels.life import IMPOSSIBLE
+from escapade.kernels.lifetime import RECORD, Record
+from escapade.kernels.parcels import Parcel
 from escapade.kernels.replay import DIFFERS, live_again
-from escapade.simulation.simulate import counts_of
 from escapade.simulation.trace import Trace
 
 __all__ = ["Divergence", "replay"]
@@ -66,8 +67,6 @@ def replay(
         ``None`` if the agent agrees with everything.
     """
     layout = agent.knowledge.pairs
-    table = np.full((layout.n_states, layout.n_actions), -1, dtype=np.int32)
-    table[layout.pair_state, layout.pair_action] = np.arange(layout.n_pairs)
     wrong = _strange(trace, layout.n_states, layout.n_actions)
     if wrong is not None:
         return wrong
@@ -78,7 +77,7 @@ def replay(
         )
     seen = Record(
         states=np.ascontiguousarray(trace.states, dtype=np.int32),
-        pairs=table[trace.states[:-1], trace.actions],
+        actions=np.ascontiguousarray(trace.actions, dtype=np.int32),
         phases=np.ascontiguousarray(trace.phases, dtype=np.int8),
         reasons=np.ascontiguousarray(trace.reasons, dtype=np.int8),
         rewards=np.ascontiguousarray(trace.rewards),
@@ -86,22 +85,19 @@ def replay(
         promise=np.ascontiguousarray(trace.promise),
         reserved=np.ascontiguousarray(trace.reserved),
     )
+    record = Parcel(RECORD, seen)
     t, steps = 0, len(trace)
     while t < steps:
         begun, plans = t, agent.plans
-        t, why = live_again(
-            agent.planned.ledger,
-            agent.planned.plan,
-            agent.planned.rules,
-            counts_of(agent),
-            agent.promise,
-            agent.memory,
-            agent.course,
-            agent.pending,
+        life = agent.life()
+        t, why, pair = live_again(
+            life.table,
+            record.table,
+            life.content.ledger.channels,
             agent.rng,
-            seen,
             begun,
             steps,
+            agent.learning,
         )
         if why == DIFFERS:
             return _explain(agent, trace, t)
@@ -111,9 +107,9 @@ def replay(
             on_stretch(begun, t, why != IMPOSSIBLE)
         agent.decisions += t - begun - 1
         agent.finish_step(
-            int(seen.pairs[t - 1]),
+            pair,
             int(seen.states[t]),
-            counted=why != IMPOSSIBLE,
+            why=why,
             reward=float(seen.rewards[t - 1]),
             cost=seen.costs[t - 1],
         )

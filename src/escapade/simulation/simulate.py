@@ -20,19 +20,16 @@ from escapade.agent.phases import REASONS, Phase
 from escapade.environments.cmdp_env import CMDPEnv
 from escapade.environments.noise import Noise
 from escapade.errors import BrokenAssumptionWarning, refusal
-from escapade.kernels.lifetime import (
-    IMPOSSIBLE,
-    Counts,
-    Record,
-    World,
-    live,
-)
+from escapade.kernels.life import IMPOSSIBLE
+from escapade.kernels.lifetime import RECORD, WORLD, Record, World, live
+from escapade.kernels.parcels import Parcel
 from escapade.kernels.sampling import fill_cumulative
 from escapade.model.arguments import MOST_INDEX, read_count
+from escapade.model.cmdp import CMDP
 from escapade.simulation.trace import Trace
-from escapade.typing import Agent, IndexArray
+from escapade.typing import Agent, IntArray
 
-__all__ = ["begin", "counts_of", "live_through", "simulate"]
+__all__ = ["begin", "live_through", "simulate"]
 
 _LAW = {"deterministic": 0, "bernoulli": 1, "uniform": 2}
 
@@ -168,25 +165,41 @@ def begin(agent: Agent, env: Any, seed: int | None = None) -> int:
     return int(state)
 
 
+def blank(steps: int, n_costs: int) -> Record:
+    """Return an empty record of so many steps, all of it in one piece of memory.
+
+    Of large pieces the system hands out large pages, which it has to look up less.
+    """
+    columns = {
+        "rewards": (np.float64, (steps,)),
+        "costs": (np.float64, (steps, n_costs)),
+        "promise": (np.float64, (steps, n_costs)),
+        "reserved": (np.float64, (steps, n_costs)),
+        "states": (np.int32, (steps + 1,)),
+        "actions": (np.int32, (steps,)),
+        "phases": (np.int8, (steps,)),
+        "reasons": (np.int8, (steps,)),
+    }
+    sizes = [
+        np.dtype(kind).itemsize * int(np.prod(shape))
+        for kind, shape in columns.values()
+    ]
+    memory = np.zeros(sum(sizes), dtype=np.uint8)
+    record, begin = {}, 0
+    for (name, (kind, shape)), size in zip(columns.items(), sizes, strict=True):
+        record[name] = memory[begin : begin + size].view(kind).reshape(shape)
+        begin += size
+    return Record(**record)
+
+
 class _Tape:
     """Arrays that a lifetime is written into."""
 
     def __init__(
         self, agent: Agent, steps: int, on_plan: Callable[[int], None] | None
     ) -> None:
-        k = agent.knowledge.n_costs
         self.terms = agent.knowledge
-        self.record = Record(
-            states=np.zeros(steps + 1, dtype=np.int32),
-            pairs=np.zeros(steps, dtype=np.int32),
-            phases=np.zeros(steps, dtype=np.int8),
-            reasons=np.zeros(steps, dtype=np.int8),
-            rewards=np.zeros(steps),
-            costs=np.zeros((steps, k)),
-            promise=np.zeros((steps, k)),
-            reserved=np.zeros((steps, k)),
-        )
-        self.actions: IndexArray = np.zeros(steps, dtype=np.int32)
+        self.record = blank(steps, agent.knowledge.n_costs)
         self.reasons = dict(REASONS) if isinstance(agent, E4) else {}
         self.plans: list[int] = []
         self._agent = agent
@@ -207,7 +220,7 @@ class _Tape:
         record, terms = self.record, self.terms
         return Trace(
             states=record.states[: done + 1],
-            actions=self.actions[:done],
+            actions=record.actions[:done],
             phases=record.phases[:done],
             reasons=record.reasons[:done],
             rewards=record.rewards[:done],
@@ -245,7 +258,7 @@ def _run(
         if "cost" not in info:
             raise refusal("env", 'costs in info["cost"]', list(info), f"step {t}")
         state = int(after)
-        tape.actions[t] = decision.action
+        record.actions[t] = decision.action
         record.phases[t] = decision.phase
         record.reasons[t] = codes.setdefault(decision.reason, len(codes))
         record.rewards[t] = reward
@@ -270,37 +283,31 @@ def _run_compiled(
     opened = agent.open_decision
     if opened is not None:
         raise refusal("agent", "what came of its last decision first", opened.id)
-    world = _world(agent, env)
-    pair_action = agent.knowledge.pairs.pair_action
+    world = Parcel(WORLD, _world(agent, env))
+    record = Parcel(RECORD, tape.record)
     t = 0
     while t < steps:
         begun, plans = t, agent.plans
-        t, why = live(
-            agent.planned.ledger,
-            agent.planned.plan,
-            agent.planned.rules,
-            counts_of(agent),
-            agent.promise,
-            agent.memory,
-            agent.course,
-            agent.pending,
+        life = agent.life()
+        t, why, pair = live(
+            life.table,
+            world.table,
+            record.table,
+            life.content.ledger.channels,
             agent.rng,
-            world,
             env.np_random,
-            tape.record,
             begun,
             steps,
+            agent.learning,
         )
         if why == IMPOSSIBLE:
             t += 1
-        tape.actions[begun:t] = pair_action[tape.record.pairs[begun:t]]
-        last = int(tape.record.pairs[t - 1])
         after = int(tape.record.states[t])
         agent.decisions += t - begun - 1
         agent.finish_step(
-            last,
+            pair,
             after,
-            counted=why != IMPOSSIBLE,
+            why=why,
             reward=float(tape.record.rewards[t - 1]),
             cost=tape.record.costs[t - 1],
         )
@@ -319,27 +326,6 @@ def _within_bounds(agent: E4, env: CMDPEnv) -> bool:
     costs = cmdp.cost_max.shape == told.cost_max.shape
     return costs and bool(
         (cmdp.cost_max <= told.cost_max).all() and cmdp.reward_max <= told.reward_max
-    )
-
-
-def counts_of(agent: E4) -> Counts:
-    """Return what an agent counts, as the compiled loop writes it."""
-    evidence = agent.belief.evidence
-    return Counts(
-        row_ptr=evidence.row_ptr,
-        successor=evidence.successor,
-        visits=evidence.visits,
-        pair_visits=evidence.pair_visits,
-        reward_sum=evidence.reward_sum,
-        cost_count=evidence.cost_count,
-        cost_sum=evidence.cost_sum,
-        cost_square=evidence.cost_square,
-        changed=agent.changed,
-        wish=agent.wish,
-        least_reward=agent.surely.least_reward,
-        most_reward=agent.surely.most_reward,
-        least_cost=agent.surely.least_cost,
-        most_cost=agent.surely.most_cost,
     )
 
 
@@ -373,6 +359,7 @@ def _world(agent: E4, env: CMDPEnv) -> World:
         row_ptr=cmdp.row_ptr,
         successor=cmdp.successor,
         cumulative=cumulative,
+        entry_of=_entries(agent, cmdp, pair_of),
         reward=cmdp.reward,
         reward_max=cmdp.reward_max,
         reward_law=_LAW[reward_law],
@@ -380,3 +367,15 @@ def _world(agent: E4, env: CMDPEnv) -> World:
         cost_max=cmdp.cost_max,
         cost_law=_LAW[env.cost_noise],
     )
+
+
+def _entries(agent: E4, cmdp: CMDP, pair_of: IntArray) -> IntArray:
+    """Return the agent's number of each transition of the world, or −1."""
+    evidence = agent.belief.evidence
+    mine = np.full(cmdp.n_pairs, -1, dtype=np.int64)
+    mine[pair_of] = np.arange(pair_of.size)
+    keys = np.repeat(np.arange(evidence.n_pairs), np.diff(evidence.row_ptr))
+    keys = keys * cmdp.n_states + evidence.successor
+    wanted = np.repeat(mine, np.diff(cmdp.row_ptr)) * cmdp.n_states + cmdp.successor
+    found = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    return np.where(keys[found] == wanted, found, -1)
