@@ -6,19 +6,24 @@ On ``wall_cycle(10)`` with ``known_after=20``, everything in one run:
 
 - the compiled lifetime between two plans, beside the bare compiled sampler, which
   draws an action and a next state and writes both down;
-- a life of 50,000 steps with all its planning, compiled and as a plain loop of asking
-  and telling;
+- a life of 50,000 steps with all its planning: compiled, as a loop of asking and
+  telling, and the same loop with every kernel left in plain Python;
 - asking and telling once, beside a step of Gymnasium's FrozenLake.
 
 Then fields of growing size, up to ``largest`` cells a side: how long a plan takes there
-for each non-zero of the kernel, and on the largest how long a life of ``steps`` lasts.
-Times are of the processor, the least of several rounds.
+on average while a part is explored, for each non-zero of the kernel, and on the largest how
+long a life of ``steps`` lasts and what memory it takes.  Times are of the processor;
+short ones the least of several rounds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -78,18 +83,41 @@ def between_plans(world: ep.environments.World, steps: int = 1_000_000) -> dict:
     return {"lifetime": 1e9 * lived / steps, "sampler": 1e9 * least(sample) / steps}
 
 
+class Timed(ep.E4):
+    """An agent that knows how long its plans took, in seconds."""
+
+    planning_time = 0.0
+
+    def replan(self) -> None:
+        """Plan as any agent does."""
+        begin = time.process_time()
+        super().replan()
+        self.planning_time += time.process_time() - begin
+
+
+def live(world: ep.environments.World, steps: int, *, compiled: bool) -> Timed:
+    """Return an agent that has lived a whole life with all its planning."""
+    agent = Timed(world.knowledge, ep.E4Settings(known_after=20, seed=0))
+    ep.simulate(agent, world.make_env(), steps, compiled=compiled)
+    return agent
+
+
 def whole_life(world: ep.environments.World, steps: int = 50_000) -> dict:
     """Time whole lives with all their planning, in seconds."""
-
-    def live(compiled: bool) -> int:
-        agent = ep.E4(world.knowledge, ep.E4Settings(known_after=20, seed=0))
-        ep.simulate(agent, world.make_env(), steps, compiled=compiled)
-        return agent.plans
-
+    agents = [live(world, steps, compiled=True) for _ in range(1 + ROUNDS)]
+    command = [sys.executable, __file__, "--uncompiled", str(steps)]
+    switched_off = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    told = subprocess.run(
+        command, env=switched_off, check=True, capture_output=True, text=True
+    )
     return {
-        "plans": live(True),
-        "compiled": least(lambda: live(True)),
-        "plain": least(lambda: live(False), rounds=1),
+        "plans": agents[0].plans,
+        "compiled": least(lambda: live(world, steps, compiled=True)),
+        "of it plans": min(agent.planning_time for agent in agents),
+        "asking and telling": least(
+            lambda: live(world, steps, compiled=False), rounds=1
+        ),
+        "in plain Python": float(told.stdout),
     }
 
 
@@ -136,16 +164,14 @@ def growth(largest: int, steps: int) -> list[dict]:
     for size in (*[s for s in SIZES if s < largest], largest):
         world = ep.environments.wall_cycle(size)
         begin = time.process_time()
-        agent = ep.E4(world.knowledge, ep.E4Settings(known_after=5, seed=0))
+        agent = Timed(world.knowledge, ep.E4Settings(known_after=5, seed=0))
         birth = time.process_time() - begin
         env = world.make_env()
-        ep.simulate(agent, env, 2_000)
-        plans = agent.plans
-        begin = time.process_time()
-        many = steps if size == largest else 20_000
-        ep.simulate(agent, env, many)
-        lived = time.process_time() - begin
-        again = least(lambda agent=agent: agent.replan())
+        ep.simulate(agent, env, 2_000)  # loads what is compiled
+        agent.planning_time, plans = 0.0, agent.plans
+        lived = max(20_000, 8 * size * size)
+        ep.simulate(agent, env, lived)
+        plan = agent.planning_time / (agent.plans - plans)
         nnz = int(agent.knowledge.successor.size)
         rows.append(
             {
@@ -153,14 +179,22 @@ def growth(largest: int, steps: int) -> list[dict]:
                 "non-zeros": nnz,
                 "birth, s": birth,
                 "plans": agent.plans - plans,
-                "steps": many,
-                "life, s": lived,
-                "known": int(agent.planned.plan.known.sum()),
-                "replan, ms": 1e3 * again,
-                "ns a non-zero": 1e9 * again / nnz,
+                "a plan, ms": 1e3 * plan,
+                "ns a non-zero": 1e9 * plan / nnz,
             }
         )
         print(rows[-1], flush=True)
+    begin = time.process_time()
+    ep.simulate(agent, env, max(steps - 2_000 - lived, 1))
+    rows[-1] |= {
+        "steps": steps,
+        "life, s": time.process_time() - begin,
+        "of it plans, s": agent.planning_time,
+        "all plans": agent.plans,
+        "known": int(agent.planned.plan.known.sum()),
+        "memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+    print(rows[-1], flush=True)
     return rows
 
 
@@ -170,8 +204,13 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=100)
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--uncompiled", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     world = ep.environments.wall_cycle(10)
+    if options.uncompiled:
+        steps = options.uncompiled
+        print(least(lambda: live(world, steps, compiled=False), rounds=1))
+        return
     found: dict[str, object] = {}
     for name, measure in (
         ("ns a step", between_plans),
