@@ -136,6 +136,8 @@ class Belief:
         exact = knowledge.reward_lower == knowledge.reward_upper
         exact &= (knowledge.cost_lower == knowledge.cost_upper).all(axis=0)
         self.settled: BoolArray = frozen(knowledge.exact_pairs & exact)
+        self._charges: tuple[FloatArray, FloatArray]
+        self._charged_for: FloatArray = np.empty(0)
         self.version = 0
         self.news_at: IntArray = np.zeros(knowledge.n_pairs, dtype=np.int64)
         everything = np.arange(knowledge.n_pairs)
@@ -426,21 +428,14 @@ class Belief:
         knowledge, alone = self.knowledge, self.given.alone
         if self.given.parts and not isinstance(alone, BranchSet):
             return None
-        n_costs = knowledge.n_costs
         none: IntArray = np.empty(0, dtype=np.int64)
         branches, active = _NO_BRANCHES, none > 0
-        at_target = at_miss = np.empty((n_costs, 0, 0))
         if isinstance(alone, BranchSet):
             branches, active = alone.branches, alone.active
-            charges = [
-                sets.charge
-                for k in range(n_costs)
-                for sets in self._charged(k)
-                if isinstance(sets, BranchSet) and sets.charge is not None
-            ]
-            if charges:
-                at_target = np.stack([charge.at_target for charge in charges])
-                at_miss = np.stack([charge.at_miss for charge in charges])
+        if not np.array_equal(self._charged_for, self.cost_upper):
+            self._charges = self._as_charges()
+            self._charged_for = self.cost_upper.copy()
+        at_target, at_miss = self._charges
         return Held(
             row_ptr=_read(knowledge.row_ptr),
             successor=_read(knowledge.successor),
@@ -460,6 +455,22 @@ class Belief:
             cost=_read(self.cost_upper),
             gamma=knowledge.discount,
             up=_UP,
+        )
+
+    def _as_charges(self) -> tuple[FloatArray, FloatArray]:
+        """Return what branches take off the present bounds on costs."""
+        charges = [
+            sets.charge
+            for k in range(self.knowledge.n_costs)
+            for sets in self._charged(k)
+            if isinstance(sets, BranchSet) and sets.charge is not None
+        ]
+        if not charges:
+            nothing = np.empty((self.knowledge.n_costs, 0, 0))
+            return nothing, nothing
+        return (
+            np.stack([charge.at_target for charge in charges]),
+            np.stack([charge.at_miss for charge in charges]),
         )
 
     # -- the likeliest model -------------------------------------------------------
