@@ -11,9 +11,9 @@ On ``wall_cycle(10)`` with ``known_after=20``, everything in one run:
 - asking and telling once, beside a step of Gymnasium's FrozenLake.
 
 Then fields of growing size, up to ``largest`` cells a side: how long a plan takes there
-on average while a part is explored, for each non-zero of the kernel, and on the largest how
-long a life of ``steps`` lasts and what memory it takes.  Times are of the processor;
-short ones the least of several rounds.
+on average while a part is explored, for each non-zero of the kernel, and on the largest
+how long a life of ``steps`` lasts and what memory it takes.  Times are of the
+processor, short ones the least of several rounds.
 """
 
 from __future__ import annotations
