@@ -34,7 +34,7 @@ export PYTHONUTF8 := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all test-rest check format format-check lint types layers docs \
-	paper-map soak coverage benchmark build lock clean
+	paper-map soak coverage benchmark pictures build lock clean
 
 help: ## list the recipes
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,10 @@ benchmark: $(BENCHMARK) $(EXTRAS) ## run the benchmarks, some of them beside oth
 
 results: $(BENCHMARK) $(EXTRAS) ## run what docs/results.md is made of, and write it (`make results PROGRAMS=walk`)
 	$(PY) benchmarks/results.py $(PROGRAMS)
+
+pictures: $(EXTRAS) ## take the pictures in docs/pictures anew (needs a Chromium)
+	$(BIN)/escapade demo --out runs/pictures
+	$(PY) scripts/pictures.py runs/pictures
 
 build: $(DEV) ## a source archive and a wheel in dist/
 	$(PY) -m build --no-isolation --outdir dist .

@@ -133,6 +133,8 @@ def test_an_agent_that_cannot_promise_is_not_born(tmp_path):
     told = world.knowledge
     run.__dict__["world"] = dataclasses.replace(
         world,
+        cmdp=world.cmdp.replace(budget=0.01),
+        known_optimum=None,
         told=lambda: ep.Knowledge(
             told.n_states,
             told.n_actions,

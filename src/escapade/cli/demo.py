@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 _STEPS = 5_000_000
-_EPSILON = 3.0
+_EPSILON = 4.0
 _MARK = ".demo"
 """Stands in a directory that the next demo may replace."""
 
