@@ -5,8 +5,8 @@
 A program of this folder that has a function ``rows`` makes a table: its docstring says
 what is in it, ``rows()`` returns the rows as dictionaries, and the first line of the
 docstring is the heading.  Programs that are named are run and their sections replaced;
-without a name all are run, which takes about ten minutes.  Nothing on the page is typed
-in by hand.
+without a name all are run, which takes about half an hour.  Nothing on the page is
+typed in by hand.
 """
 
 from __future__ import annotations
@@ -84,8 +84,10 @@ def main() -> None:
     kept = dict(SECTION.findall(PAGE.read_text("utf-8"))) if PAGE.exists() else {}
     for name in chosen:
         print(f"== {name}", flush=True)
-        kept[name] = section(name) + "\n"
-        parts = [f"<!-- {key} -->\n{kept[key]}" for key in known if key in kept]
+        kept[name] = section(name)
+        parts = [
+            f"<!-- {key} -->\n{kept[key].rstrip()}\n\n" for key in known if key in kept
+        ]
         PAGE.write_text(OPENING + "\n" + "".join(parts).rstrip() + "\n", "utf-8")
 
 
