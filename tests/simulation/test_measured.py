@@ -71,6 +71,25 @@ def test_two_budgets_bind_in_turn_and_both_are_kept_and_used(budget, binding):
     assert found.reward_per_step >= 0.8 * (1.0 - two_budgets.DISCOUNT) * best.value
 
 
+@pytest.mark.statistical
+def test_in_the_greenhouse_the_agent_learns_what_costs_and_earns_within_both_budgets():
+    """Of twelve seeds, this one among them, the least earned .48, the mean is .51.
+
+    None cost more than three quarters of a budget, and none waited more than a fifth of
+    its life; so a failure by chance is no matter of one in a thousand.
+    """
+    world = two_budgets.greenhouse(two_budgets.HOUSE_BUDGETS[0])
+    agent = two_budgets.house_agent(world.knowledge, 3)
+    trace = ep.simulate(agent, world.make_env(), 8_000)
+    assert not agent.breaks
+    assert (trace.promise <= agent.cap).all()
+    assert trace.rewards[4_000:].mean() > 0.4
+    assert (trace.costs[4_000:].mean(axis=0) <= 0.05 * world.cmdp.budget).all()
+    phases = trace.summary()["phases"]
+    assert phases["wait"] < 0.25 * 8_000
+    assert phases["exploit"] > 0.5 * 8_000
+
+
 def test_what_cannot_be_promised_is_said_at_birth():
     world = two_budgets.shifts((3.0, 3.0), costs_known=False)
     with pytest.raises(ep.errors.AssumptionError) as refused:

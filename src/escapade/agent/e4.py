@@ -439,7 +439,9 @@ class E4:
         self.planning.refine = None
         self.certified, self.gap = False, None
         self.planned = replace(
-            self.planned, ledger=self.planning.ledger(self.belief, self.safety)
+            self.planned,
+            ledger=self.planning.ledger(self.belief, self.safety),
+            no_refund=np.zeros_like(self.planned.no_refund),
         )
         outcome = promise_anew(self.promise, self.safety.w[:, self.state or 0])
         self.drifts.append(f"decision {self.decisions - 1}: {reopened} {outcome}")

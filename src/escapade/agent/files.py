@@ -119,6 +119,7 @@ def _pack_planned(planned: Planned) -> dict[str, np.ndarray]:
         arrays[f"frontier.{field.name}"] = getattr(planned.frontier, field.name)
     arrays["planned.playable"] = planned.playable
     arrays["planned.out_of_reach"] = planned.out_of_reach
+    arrays["planned.no_refund"] = planned.no_refund
     if planned.earning is not None:
         for field in fields(Earning):
             value = getattr(planned.earning, field.name)
@@ -143,7 +144,8 @@ def _unpack_planned(agent: E4, arrays: Mapping[str, np.ndarray]) -> Planned:
             part=earning.get("part"),
             binds=bool(earning["binds"]),
         )
-    ledger: Ledger = agent.planning.ledger(agent.belief, agent.safety)
+    no_refund = arrays["planned.no_refund"]
+    ledger: Ledger = agent.planning.ledger(agent.belief, agent.safety, no_refund)
     return Planned(
         ledger=ledger,
         plan=Plan(by_level=by_level, **plan),

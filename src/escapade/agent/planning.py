@@ -18,6 +18,7 @@ from escapade.agent.exploration import Frontier, find_frontier
 from escapade.agent.paper.policies import plan_escape, plan_inside
 from escapade.agent.patience import Patience, patience_of
 from escapade.agent.planners import read_planners
+from escapade.agent.refunds import without_refund
 from escapade.agent.safety import Safety
 from escapade.agent.settings import E4Settings
 from escapade.kernels.exploration import spread
@@ -49,7 +50,8 @@ class Planned:
     ``ledger`` and ``plan`` are what the kernels read; ``playable`` marks the pairs that
     the budget can ever afford, ``out_of_reach`` the states with pairs that lack visits
     and are not playable, or not led to by those that are, or given up for a while;
-    ``earning`` is the plan where nothing is left to explore, if there is such a state.
+    ``earning`` is the plan where nothing is left to explore, if there is such a state;
+    ``no_refund`` is where the ledger is told of no refund, ``[K, pairs]``.
     """
 
     ledger: Ledger
@@ -58,6 +60,7 @@ class Planned:
     playable: BoolArray
     out_of_reach: BoolArray
     earning: Earning | None
+    no_refund: BoolArray
     rules: Rules = NO_RULES
 
 
@@ -160,7 +163,8 @@ class Planning:
         exploring = frontier.value > 0.0
         turn_back = _TURN_BACK * settings.turn_home / self._patience.tries(knowledge)
         onward = self._onward(belief, safety, frontier, state)
-        ledger = self.ledger(belief, safety)
+        no_refund = without_refund(belief, safety)
+        ledger = self.ledger(belief, safety, no_refund)
         earning = None
         if (safety.promisable & ~exploring).any():
             earning = self._earner.plan(
@@ -194,6 +198,7 @@ class Planning:
             playable=playable,
             out_of_reach=np.logical_or.reduceat(missed, layout.state_ptr[:-1]),
             earning=earning,
+            no_refund=no_refund,
             rules=self._escape_rules(belief, safety, known),
         )
 
@@ -235,15 +240,24 @@ class Planning:
         )
 
     @staticmethod
-    def ledger(belief: Belief, safety: Safety) -> Ledger:
-        """Return what the kernels read of the present fallback."""
+    def ledger(
+        belief: Belief, safety: Safety, no_refund: BoolArray | None = None
+    ) -> Ledger:
+        """Return what the kernels read of the present fallback.
+
+        Where there shall be ``no_refund``, no promise is large enough for one.
+        """
+        ahead, reach = safety.ahead, safety.reach
+        if no_refund is not None and no_refund.any():
+            ahead = np.where(no_refund, np.inf, ahead)
+            reach = np.where(no_refund, np.inf, reach)
         return Ledger(
             channels=tuple(range(safety.cap.size)),
             state_ptr=belief.knowledge.pairs.state_ptr,
             w=safety.w.copy(),
             q=safety.q,
-            ahead=safety.ahead,
-            reach=safety.reach,
+            ahead=ahead,
+            reach=reach,
             allowed=safety.allowed,
             fallback=safety.pairs.copy(),
             cap=safety.cap,

@@ -390,6 +390,7 @@ class PaperPlanning(Planning):
             playable=safety.allowed,
             out_of_reach=~self.known & ~reached_by(belief, safety.allowed),
             earning=Earning(weights=self._exploit.weights),
+            no_refund=np.zeros(safety.q.shape, dtype=np.bool_),
         )
 
     # -- files -------------------------------------------------------------------------
