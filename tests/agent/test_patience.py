@@ -120,6 +120,23 @@ def test_what_lies_far_out_is_reached_and_no_outing_ends_with_nothing():
     assert trace.rewards[-1_000:].mean() > 0.95 * 0.17
 
 
+def test_looks_grow_apart_as_rests_do_and_end_when_nothing_is_wanted():
+    knowledge, patience = outing().knowledge, Patience()
+    wanted = np.arange(knowledge.n_pairs) == 0
+    visits = np.zeros(knowledge.n_pairs, dtype=np.int64)
+    assert patience.look_in(knowledge, visits) is None
+    looks = 0
+    while visits[1] < 1_000_000:
+        patience.rests(knowledge, visits, wanted)
+        visits[1] += patience.look_in(knowledge, visits)
+        looks += 1
+    assert looks < 400  # a life without success is not one of planning
+    patience.rests(knowledge, visits, np.zeros_like(wanted))
+    visits[1] += 10_000_000
+    patience.rests(knowledge, visits, np.zeros_like(wanted))
+    assert patience.look_in(knowledge, visits) is None
+
+
 def test_after_a_rest_outings_go_further_than_before():
     knowledge, patience = outing().knowledge, Patience()
     wanted = np.arange(knowledge.n_pairs) == 0

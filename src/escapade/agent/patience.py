@@ -66,6 +66,18 @@ class Patience:
         self._until = now + self._rest
         return True
 
+    def look_in(self, knowledge: Knowledge, visits: IntArray) -> int | None:
+        """Return after how many steps at most to ask again; ``None`` if never.
+
+        As rests grow, so do the times between two looks.
+        """
+        left = self._until - int(visits.sum())
+        if left > 0:
+            return left // 4 + 1
+        if self._wanted is None or not self._wanted.any():
+            return None
+        return patience_of(knowledge) // 2
+
     def tries(self, knowledge: Knowledge) -> float:
         """Return 1, and more after every rest: each try may go further out."""
         return 1.0 + self._rest / patience_of(knowledge)

@@ -16,7 +16,7 @@ import numpy as np
 from escapade.agent.earning import Earner, Earning
 from escapade.agent.exploration import Frontier, find_frontier
 from escapade.agent.paper.policies import plan_escape, plan_inside
-from escapade.agent.patience import Patience, patience_of
+from escapade.agent.patience import Patience
 from escapade.agent.planners import read_planners
 from escapade.agent.refunds import without_refund
 from escapade.agent.safety import Safety
@@ -184,9 +184,7 @@ class Planning:
                 turn_back=home_cost + turn_back * room,
                 recharge=home_cost + settings.recharge * room,
                 by_level=earning is not None and earning.by_level,
-                watch=self._watch(
-                    visits, patience_of(knowledge) // 2 if lacks.any() else None
-                ),
+                watch=self._watch(visits, self._patience.look_in(knowledge, visits)),
                 urgency=np.array(
                     [
                         1.0 / max(1.0, knowledge.n_states / _STATES_A_PLAN),
