@@ -16,8 +16,8 @@ but for the oracle, which is told the truth.
 The oracle is the best policy that keeps the budget from the start; at later moments it
 may owe more, and does.  Exceeding the budget is also how others earn more than it: what
 stands in *of oracle* is to be read with *steps over*.  The paper's mode goes on where
-its lemma does not hold, without a promise.  E4 has its default settings, which visit
-each pair 20 times before anything is earned: the page on Example 2 has shorter ways.
+its lemma does not hold, without a promise.  E4 and E³ have their default settings,
+which visit each pair five times before anything is earned.
 """
 
 from __future__ import annotations
