@@ -15,7 +15,7 @@ from escapade.experiment import Sweep
 SPEC = """\
 steps = 60
 seeds = 2
-worlds = ["three-state-loop"]
+worlds = ["queue"]
 
 [settings]
 known_after = [2, 4]
@@ -44,8 +44,8 @@ def test_a_sweep_ends_with_a_line_a_combination(run):
     assert done.exit_code == 0
     header, first, second, *rest = done.stdout.splitlines()
     assert header.split()[:3] == ["world", "known_after", "runs"]
-    assert first.split()[:3] == ["three-state-loop", "2", "2"]
-    assert second.split()[:3] == ["three-state-loop", "4", "2"]
+    assert first.split()[:3] == ["queue", "2", "2"]
+    assert second.split()[:3] == ["queue", "4", "2"]
     assert "promise     kept in 4 of 4 runs" in rest
     assert f"the table   {Path('sweeps/quotas/results.csv')}" in rest
     lines = done.stderr.splitlines()

@@ -18,6 +18,7 @@ from escapade.experiment.locking import RunLock
 from escapade.experiment.sweeps import sweeping
 from escapade.experiment.sweeps.combinations import combinations
 from escapade.experiment.sweeps.engines import Ended
+from escapade.experiment.sweeps.on_this_machine import OnThisMachine
 from escapade.experiment.sweeps.table import read_table
 from escapade.experiment.sweeps.work import ONE_THREAD, Outcome, greet, work
 
@@ -111,14 +112,14 @@ def test_two_processes_make_the_same_table(undisturbed, tmp_path):
 
 def test_more_budgets_have_columns_of_their_own(tmp_path, by):
     by(Hands())
-    garnet = {"name": "garnet", "parameters": {"n_costs": 2, "seed": 5}}
-    spec = asked(worlds=["three-state-loop", garnet], settings={}, steps=50, seeds=1)
+    garnet = {"name": "garnet", "parameters": {"n_states": 6, "n_costs": 2, "seed": 5}}
+    spec = asked(worlds=["queue", garnet], settings={}, steps=50, seeds=1)
     found = sweep(spec, tmp_path / "sweep")
-    loop, drawn = found.rows()
+    queue, drawn = found.rows()
     assert drawn["budget_1"] is not None
-    assert loop["budget_1"] is None
+    assert queue["budget_1"] is None
     assert (drawn["seed"], drawn["parameters.seed"]) == (0, 5)
-    assert loop["budget"] is not None
+    assert queue["budget"] is not None
 
 
 def test_rows_are_there_as_soon_as_runs_end(tmp_path, by):
@@ -180,7 +181,7 @@ def test_a_run_that_fails_does_not_stop_the_others(tmp_path, by):
     hands = by(Hands())
     cheap = {"name": "barrier-grid", "parameters": {"budget": [[0.01, 0.01]]}}
     heard = []
-    spec = asked(worlds=[cheap, "three-state-loop"], settings={}, seeds=1, steps=50)
+    spec = asked(worlds=[cheap, "queue"], settings={}, seeds=1, steps=50)
     found = sweep(spec, tmp_path / "sweep", watch=heard.append)
     assert found.finished
     failed, lived = found.rows()
@@ -317,6 +318,7 @@ def holder(place):
 
 
 @needs_posix
+@pytest.mark.compiled
 def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path):
     spec = asked(steps=60_000, seeds=2, settings={"known_after": 4})
     killed = []
@@ -342,6 +344,34 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path):
     assert steps[1] == [0]
     alone = Run.create(tmp_path / "alone", spec.runs[0])
     assert found.rows()[0]["gap"] == live(alone)["certificate"]["gap"]
+
+
+@needs_posix
+def test_a_worker_that_dies_with_nothing_in_hand_is_replaced(tmp_path):
+    (run,) = asked(seeds=1, settings={}).runs
+    with OnThisMachine(tmp_path, tmp_path / ".stop", workers=1) as hands:
+        (pool,) = hands._idle
+        (process,) = pool._processes.values()
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        wait_until(lambda: pool._flags.broken is not None)
+        hands.hand_over(run)
+        assert (hands.room, hands.in_hand) == (0, (run,))
+        (ended,) = hands.wait(300.0)
+    assert ended.run == run
+    assert ended.outcome.results["steps"] == STEPS
+
+
+def test_what_stops_a_warm_up_ends_the_workers(tmp_path, monkeypatch):
+    hands = OnThisMachine(tmp_path, tmp_path / ".stop", workers=1)
+
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hands, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        hands.__enter__()
+    assert (hands.room, hands.in_hand) == (0, ())
 
 
 def command(*words, cwd):
@@ -371,6 +401,7 @@ def wait_until(holds):
 
 
 @needs_posix
+@pytest.mark.compiled
 def test_ctrl_c_sets_all_aside_and_says_how_to_go_on(tmp_path, long):
     runs, names = long
     process = command("long.toml", "--workers", "2", "--json", cwd=tmp_path)
@@ -390,6 +421,7 @@ def test_ctrl_c_sets_all_aside_and_says_how_to_go_on(tmp_path, long):
 
 
 @needs_posix
+@pytest.mark.compiled
 def test_workers_do_not_outlive_the_sweep(tmp_path, long):
     runs, names = long
     process = command("long.toml", "--workers", "1", cwd=tmp_path)

@@ -104,7 +104,7 @@ def swept(tmp_path_factory):
     spec = SweepSpec(
         worlds=[
             {"name": "wall-cycle", "parameters": {"size": [3, 4]}},
-            "three-state-loop",
+            "queue",
             "wandering-gamble",
         ],
         settings={"known_after": [3, 6]},

@@ -99,10 +99,10 @@ def test_every_axis_that_varies_can_be_drawn_along(swept, page):
         if entry["legendgroup"] == line["legendgroup"] and "error_y" not in entry
     ]
     assert seeds[0]["y"][2:] == pytest.approx(chosen, rel=1e-6)
-    # a loop has no size, and is not drawn along it; along worlds it is
+    # a queue has no size, and is not drawn along it; along worlds it is
     assert {name.partition(",")[0] for name in lines} == {"wall-cycle"}
     worlds = {x for line in along["world"][0]["data"] for x in line["x"]}
-    assert worlds == {"wall-cycle", "three-state-loop"}
+    assert worlds == {"wall-cycle", "queue"}
     # series are told apart without their colours
     looks = {(v["marker"]["symbol"], v["line"]["dash"]) for v in lines.values()}
     assert len(looks) == len(lines) == 2

@@ -170,9 +170,13 @@ class OnRay:
 
     @property
     def room(self) -> int:
-        """Cores with nothing to do; none as long as the cluster has no machine left."""
+        """Cores with nothing to do, or what is left of the workers that were asked for.
+
+        Ray keeps what it has no core for, and one run at least is always handed over:
+        that is how a cluster that grows by itself hears that it should.
+        """
         cores = int(self._ray.cluster_resources().get("CPU", 0))
-        return min(self._workers or cores, cores) - len(self._busy)
+        return (self._workers or max(cores, 1)) - len(self._busy)
 
     @property
     def in_hand(self) -> tuple[RunSpec, ...]:

@@ -45,8 +45,12 @@ class OnThisMachine:
     def __enter__(self) -> OnThisMachine:
         first, *others = self._idle
         self._idle = []
-        self._submit(None, first)  # the kernels are compiled once, not by all at once
-        self.wait(None)
+        try:
+            self._submit(None, first)  # kernels are compiled once, not by all at once
+            self.wait(None)
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
         self._idle += others
         return self
 
