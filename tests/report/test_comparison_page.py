@@ -35,7 +35,7 @@ def test_the_verdict_says_who_kept_the_budget_and_who_did_not(compared, page):
     assert "within the budget at every step: e4, oracle." in text
     assert f"Above it at some step: {HOSTILE}." in text
     assert "careful did not live: It can't." in text
-    assert "5, 1 of 10, 2" in text
+    assert "5 of 10; 1 of 2" in text
     over = replace(compared, contestants=(contestant("e4", cost=(11.0, 1.0)),))
     assert "went above the budget at some step" in text_of(build_comparison_page(over))
     others = replace(compared, contestants=compared.contestants[1:])

@@ -22,6 +22,7 @@ from escapade.experiment.comparison_files import (
     rows_of,
 )
 from escapade.report.encoding import (
+    against,
     downloads,
     escape,
     grid,
@@ -135,7 +136,7 @@ def _verdict(found: Comparison) -> str:
     first = [
         (
             "E⁴: worst mean cost",
-            f"{_several(own.worst_cost)} of {numbers(found.budget)}",
+            against(own.worst_cost, found.budget),
         ),
         ("E⁴: of the oracle's reward", _percent(own.share)),
         ("agents within the budget", f"{len(inside)} of {len(lived)}"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
+    "against",
     "data_link",
     "downloads",
     "escape",
@@ -59,6 +60,14 @@ def number(value: float) -> str:
 def numbers(values: Iterable[float]) -> str:
     """Return numbers, one a budget."""
     return ", ".join(number(float(value)) for value in values)
+
+
+def against(values: Iterable[float], budget: Iterable[float]) -> str:
+    """Return costs in a few digits, each with its budget."""
+    return "; ".join(
+        f"{value:.4g} of {number(float(most))}"
+        for value, most in zip(values, budget, strict=True)
+    )
 
 
 def script_json(value: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from escapade.agent.phases import Phase
+from escapade.report.binning import Bins
 from escapade.report.material import MOST_PAIRS, Material
 from escapade.report.scaffold import Figure, line
 from escapade.typing import FloatArray
@@ -27,6 +28,10 @@ PHASES = (
     (Phase.WAIT, "cross", "✚"),
 )
 """Each phase with its symbol, for Plotly and in text."""
+
+
+_RATES = 60
+"""Bins each way of which a mean is drawn."""
 
 
 def figures(material: Material) -> list[Figure]:
@@ -175,8 +180,10 @@ def _own_units(material: Material) -> str:
 
 
 def _earned(material: Material) -> Figure:
-    bins, x = material.bins, _steps(material)
     told = material.knowledge
+    # few bins: the mean of few steps is mostly noise
+    bins = Bins.over(len(material.trace), each_way=_RATES)
+    x = (bins.first + 1).astype(np.float64)
     rate = bins.total(material.trace.rewards) / bins.lengths
     rate = told.reward_scale * rate + told.reward_offset
     data = [line(x, rate, "mean reward a step", "exploit")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from escapade.experiment import Run
 from escapade.report.downloads import downloads_html
-from escapade.report.encoding import escape, numbers
+from escapade.report.encoding import against, escape
 from escapade.report.facts import facts_html
 from escapade.report.figures import PHASES, figures
 from escapade.report.material import Material, gather
@@ -79,8 +79,8 @@ def _sections(
 def _first_numbers(material: Material) -> Iterator[tuple[str, str]]:
     trace = material.trace
     yield "steps lived", f"{len(trace):,}"
-    most = ", ".join(f"{cost:.4g}" for cost in material.to_go.max(axis=0))
-    yield "realised cost at most", f"{most} of {numbers(trace.budget)}"
+    most = material.to_go.max(axis=0)
+    yield "realised cost at most", against(most, trace.budget)
     plans = material.happened("plan")
     if plans:
         states = f"{plans[-1].content['known']:,} of {material.knowledge.n_states:,}"
