@@ -70,6 +70,11 @@ class Layout:
             raise TypeError(f"expected the fields {made._fields}, found {(*fields,)}")
         self.made = made
         self.fields = fields
+        # to look a Numba type up takes longer than all else in packing an array
+        self._dtypes = [
+            np.dtype(_DTYPES[kind.dtype]) if isinstance(kind, types.Array) else None
+            for kind in fields.values()
+        ]
 
     def typed(self, channels: Any) -> Any:
         """Return Numba's type of the tuple."""
@@ -84,17 +89,27 @@ class Layout:
     def packed(self, content: Any) -> list[int]:
         """Return the table's numbers for one tuple."""
         row: list[int] = []
-        for (name, kind), value in zip(self.fields.items(), content, strict=True):
-            if isinstance(kind, Layout):
-                row += kind.packed(value)
-            elif isinstance(kind, types.Array):
-                _check(f"{self.made.__name__}.{name}", kind, value)
+        for (name, kind), dtype, value in zip(
+            self.fields.items(), self._dtypes, content, strict=True
+        ):
+            if dtype is not None:
+                if not _fits(dtype, kind.ndim, value):
+                    raise self._misfit(name, kind, value)
                 row += [value.__array_interface__["data"][0], *value.shape]
+            elif isinstance(kind, Layout):
+                row += kind.packed(value)
             elif kind is NUMBER:
                 row += struct.unpack("q", struct.pack("d", value))
             elif kind is not CHANNELS:
                 row.append(int(value))
         return row
+
+    def _misfit(self, name: str, kind: Any, value: Any) -> TypeError:
+        found = getattr(value, "dtype", type(value).__name__)
+        return TypeError(
+            f"{self.made.__name__}.{name}: expected a contiguous array of {kind.dtype} "
+            f"in {kind.ndim} dimensions, found {found} of shape {np.shape(value)}"
+        )
 
     def reader(self) -> Callable[[Any, tuple[int, ...]], Any]:
         """Return what kernels call with a table and the channels, to get the tuple."""
@@ -195,18 +210,9 @@ class _Places:
         return builder.load(place)
 
 
-def _check(name: str, kind: Any, value: Any) -> None:
-    """Refuse an array that is not laid out as its kind says."""
-    fits = (
-        isinstance(value, np.ndarray)
-        and value.dtype == np.dtype(_DTYPES[kind.dtype])
-        and value.ndim == kind.ndim
-        and value.flags.c_contiguous
-        and value.flags.aligned
-    )
-    if not fits:
-        found = getattr(value, "dtype", type(value).__name__)
-        raise TypeError(
-            f"{name}: expected a contiguous array of {kind.dtype} in {kind.ndim} "
-            f"dimensions, found {found} of shape {np.shape(value)}"
-        )
+def _fits(dtype: np.dtype[Any], ndim: int, value: Any) -> bool:
+    """Tell whether an array is laid out as compiled code will read it."""
+    if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim != ndim:
+        return False
+    flags = value.flags
+    return flags.c_contiguous and flags.aligned
