@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
@@ -406,6 +407,138 @@ def test_an_agent_is_never_told_the_table():
     assert not world.knowledge.exact_pairs.any()
     assert not ep.preflight(world.knowledge).promisable
     assert "support" in " ".join(ep.preflight(world.knowledge).mend)
+
+
+# -- what follows from how it is brought in --------------------------------------------
+
+
+def test_whole_numbers_between_bounds_are_flattened():
+    space = spaces.Box(np.array([-1, 0]), np.array([1, 3]), dtype=np.int32)
+    flat = Flattening(space)
+    assert flat.n == 12
+    for number in range(12):
+        assert flat.number(flat.member(number)) == number
+        assert space.contains(flat.member(number))
+    with pytest.raises(AssumptionError, match=r"^space: expected a member"):
+        flat.number(np.array([2, 0]))
+    with pytest.raises(AssumptionError, match=r"^space: expected a member"):
+        flat.number(np.array([0.0, 0.0]))
+    with pytest.raises(InvalidInputError, match="found far more"):
+        Flattening(spaces.Box(0, 255, (84, 84), np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"supports": 1}, r"^keyword: .*supports= \(did you mean 'support'\?\)"),
+        ({"n_states": 3}, r"^keyword: .*n_states="),
+        ({"reward_max": 3}, r"^keyword: .*reward_max="),
+        ({"cost": lambda s, a: 0.0}, r"^cost: .*four arguments.*found one of \(s, a\)"),
+        ({"cost": lambda s, a, r, t, i: 0.0}, r"^cost: expected a function of four"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(changes, reason):
+    with pytest.raises(InvalidInputError, match=reason):
+        walk(**changes)
+
+
+def test_an_environment_by_its_id_is_tried_out_at_once():
+    with pytest.raises(
+        AssumptionError, match=r"^info\['hole'\]: .* \(keys \['prob'\]\)"
+    ):
+        lake(cost="hole")
+    world = lake(cost="prob")
+    with pytest.raises(InvalidInputError, match=r"^env: expected a call of reset"):
+        world.env.step(0)
+
+
+ROWS = np.array([[[1, 0, 0], [0, 1, 0]], [[0, 1, 0], [0, 0, 1]], [[0, 0, 1]] * 2], bool)
+
+
+@pytest.mark.parametrize("form", [np.array, lambda t: sp.csr_array(t.reshape(6, 3))])
+def test_of_its_own_end_the_agent_is_told_everything(form):
+    world = walk(
+        Walk(say={"cost": 0.0}),
+        on_done="absorb",
+        support=form(ROWS),
+        free=[[True, False], [False, False], [False, False]],
+        costs=np.full((3, 2), np.nan),
+        state_names=["a", "b", "c"],
+        coordinates=[[0.0], [1.0], [2.0]],
+        known_states=[True, False, False],
+    )
+    known = world.knowledge
+    assert known.n_states == 4
+    end = known.pair(3, 0), known.pair(3, 1)
+    for pair in end:
+        assert known.exact_pairs[pair]
+        assert known.cost_upper[0, pair] == 0.0
+        assert known.reward_lower[pair] == known.reward_upper[pair] == 1.0
+        assert known.successor[known.row_ptr[pair]] == 3
+    for pair in range(6):  # nobody said which steps end, so any may
+        assert 3 in known.successor[known.row_ptr[pair] : known.row_ptr[pair + 1]]
+    assert known.state_names[3] == "end"
+    assert known.known_states.tolist() == [True, False, False, True]
+    found = ep.preflight(known)
+    assert found.promisable
+    agent = ep.E4(known)
+    ep.simulate(agent, world.env, steps=60, seed=0)
+    assert agent.breaks == []
+    bare = ep.preflight(walk(on_done="absorb").knowledge)
+    assert 3 not in bare.unpromisable_states
+
+
+def test_what_is_told_over_all_states_may_hold_the_end():
+    table = lake(on_done="absorb").cmdp
+    assert table is not None
+    told = lake(on_done="absorb", support=table.transition_matrix).knowledge
+    np.testing.assert_array_equal(told.successor, table.successor)
+    set_ = ep.uncertainty.L1Ball(lake().cmdp, radius=0.1)
+    with pytest.raises(InvalidInputError, match=r"^models: .*17 states.*resets='end'"):
+        lake(on_done="absorb", models=set_)
+
+
+def test_costs_that_are_functions_may_be_told():
+    table = lake().cmdp
+    assert table is not None
+    rows = lake(known_costs=True, known_rows=table.transition_matrix).knowledge
+    np.testing.assert_allclose(rows.cost_upper, table.cost, atol=1e-15)
+    np.testing.assert_array_equal(rows.cost_lower, rows.cost_upper)
+    bare = lake(known_costs=True).knowledge  # the largest that the table lets happen
+    np.testing.assert_array_equal(bare.cost_upper, np.ceil(table.cost))
+    assert not (bare.cost_lower > 0).all()
+
+
+@pytest.mark.parametrize("on_done", ["reset", "absorb"])
+def test_costs_of_ends_that_a_support_does_not_show_are_not_forgotten(on_done):
+    rows = np.array([[[1, 0, 0], [0, 1, 0]], [[0, 1, 0], [1, 0, 1]], [[1, 0, 0]] * 2])
+
+    def cost(s, a, t, info):
+        return 0.5 * (t == 2) + 0.25 * (t == 1)
+
+    world = walk(
+        cost=cost, known_costs=True, support=rows > 0, on_done=on_done, start=0
+    )
+    upper = world.knowledge.cost_upper[0, :6].reshape(3, 2)
+    if on_done == "reset":  # a step to 0 may have been the end of an episode, in 2
+        assert upper.tolist() == [[0.5, 0.25], [0.25, 0.5], [0.5, 0.5]]
+    else:  # and with an end for good any step may
+        assert upper.tolist() == [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
+    unsure = walk(cost=cost, known_costs=True, support=rows > 0, start=None)
+    assert (unsure.knowledge.cost_upper == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"cost": "cost"}, "costs that are functions"),
+        ({"cost": lambda s, a, t, info: info["x"]}, "do not look into info.*'x'"),
+        ({"cost": lambda *_: 0.0, "costs": np.zeros((3, 2))}, "False beside costs"),
+    ],
+)
+def test_costs_that_cannot_be_told_are_refused(changes, reason):
+    with pytest.raises(InvalidInputError, match=rf"^known_costs: expected .*{reason}"):
+        walk(known_costs=True, **changes)
 
 
 # -- life ------------------------------------------------------------------------------

@@ -76,3 +76,39 @@ def test_what_is_wrong_is_named(tmp_path):
     ):
         env.step(0)
     assert np.loadtxt(tmp_path / "early.csv", dtype=str).size == 1
+
+
+def test_a_log_of_another_plant_is_not_gone_on_with(tmp_path):
+    path = tmp_path / "steps.csv"
+
+    def brought(**changes):
+        keywords = {"discount": 0.9, "budget": 1.0, **changes}
+        return ep.environments.from_gymnasium(
+            "FrozenLake-v1", cost=lambda s, a, t, info: -0.0, **keywords
+        )
+
+    with Recorder(brought().env, path) as env:
+        live(env, 3)
+    before = path.read_text("utf-8")
+    assert "-0.0" not in before
+    assert (
+        "FrozenLake-v1; rewards in [0, 1], as they are (16 states and 4 act" in before
+    )
+    for other in (
+        brought(reward_range=(-1, 1)).env,
+        brought(on_done="absorb").env,
+        ep.environments.frozen_lake().make_env(),
+    ):
+        with pytest.raises(
+            InvalidInputError, match=r"^path: expected a log of .*, found"
+        ):
+            Recorder(other, path)
+    assert path.read_text("utf-8") == before
+    with Recorder(brought().env, path) as env:
+        live(env, 3)
+    assert len(ep.Log.from_csv(path)) == 6
+    with (
+        Recorder(gymnasium.make("FrozenLake-v1"), tmp_path / "raw.csv") as env,
+        pytest.raises(AssumptionError, match="wrap the env that this returns"),
+    ):
+        live(env, 1)

@@ -94,6 +94,13 @@ class BroughtEnv(gymnasium.Env[int, int]):
         return self._state
 
     @property
+    def plant(self) -> str:
+        """What logs of it call it: its name, and how its rewards are shifted."""
+        spec = self.inner.spec
+        name = type(self.inner.unwrapped).__name__ if spec is None else spec.id
+        return f"{name}; {self.rewards}"
+
+    @property
     def ended(self) -> bool:
         """Whether the world is in the end state."""
         return self.on_done == "absorb" and self._state == self.n_states - 1
@@ -146,6 +153,12 @@ class BroughtEnv(gymnasium.Env[int, int]):
             "ended": bool(done),
         }
         return after, earned, False, False, said
+
+    def try_out(self) -> None:
+        """Take one step, so that what a step lacks is an error now, and forget it."""
+        self.reset(seed=0)
+        self.step(0)
+        self._state, self.steps = None, 0
 
     def _rest(self) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Stay at the end, where nothing is earned or paid."""

@@ -104,6 +104,8 @@ class CMDPEnv(gymnasium.Env[int, int]):
         self.action_space: gymnasium.Space[Any] = gymnasium.spaces.Discrete(
             cmdp.n_actions
         )
+        self.plant = f"CMDP {cmdp.fingerprint[:12]}"
+        """What logs of it call it."""
         self._sampler = Sampler(cmdp)
         self._mask = cmdp.available.astype(np.int8)
         self._state: int | None = None

@@ -11,6 +11,7 @@ source is named for each channel of costs:
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -65,6 +66,8 @@ class Costs:
                     repr(source),
                     f"channel {k}" if len(listed) > 1 else None,
                 )
+            if not isinstance(source, str | _SixTuple):
+                _check_signature(source)
         if not listed:
             raise refusal("cost", "at least one source", "none")
         self.sources: list[Any] = listed
@@ -122,6 +125,22 @@ class Costs:
                 value = source(state, action, after, info)
             found[k] = _read(value, float(self.cost_max[k]), k, self.n, step)
         return found
+
+
+def _check_signature(source: Callable[..., Any]) -> None:
+    """Refuse a function that cannot be called as costs are asked for."""
+    try:
+        signature = inspect.signature(source)
+    except (TypeError, ValueError):  # one that does not say; the first step will show
+        return
+    try:
+        signature.bind(0, 0, 0, {})
+    except TypeError:
+        raise refusal(
+            "cost",
+            "a function of four arguments, (s, a, s', info)",
+            f"one of {signature}",
+        ) from None
 
 
 def _read(value: Any, most: float, k: int, n: int, step: int) -> float:

@@ -1,7 +1,8 @@
 """Numbers for what discrete spaces hold: flattened, and given back.
 
-``Discrete``, ``MultiDiscrete``, ``MultiBinary``, and ``Tuple`` and ``Dict`` of these,
-nested as they may be, have finitely many members.  They are numbered like the digits of
+``Discrete``, ``MultiDiscrete``, ``MultiBinary``, a ``Box`` of whole numbers between
+bounds, and ``Tuple`` and ``Dict`` of these, nested as they may be, have finitely many
+members.  They are numbered like the digits of
 a number with mixed bases, the last part running fastest; the parts of a ``Dict`` are
 taken in the order that Gymnasium keeps them in.
 """
@@ -47,7 +48,8 @@ class Flattening:
         self.argument = argument
         self.n = self._count(space, argument)
         if self.n > _MOST:
-            raise refusal(argument, f"at most {_MOST} members", self.n)
+            many = self.n if self.n < 10**30 else "far more"
+            raise refusal(argument, f"at most {_MOST} members", many)
 
     def _count(self, space: gymnasium.Space[Any], where: str) -> int:
         spaces = gymnasium.spaces
@@ -57,6 +59,8 @@ class Flattening:
             return math.prod(int(n) for n in space.nvec.flat)
         if isinstance(space, spaces.MultiBinary):
             return int(2 ** math.prod(space.shape))
+        if _is_whole(space):
+            return math.prod(_digits_of(space)[0])
         if isinstance(space, spaces.Tuple):
             return math.prod(
                 self._count(part, f"{where}[{i}]")
@@ -70,7 +74,8 @@ class Flattening:
         hint = " (see Discretizer)" if isinstance(space, spaces.Box) else ""
         raise refusal(
             self.argument,
-            f"Discrete, MultiDiscrete, MultiBinary, or a Tuple or Dict of these{hint}",
+            "Discrete, MultiDiscrete, MultiBinary, a Box of whole numbers between "
+            f"bounds, or a Tuple or Dict of these{hint}",
             type(space).__name__,
             None if where == self.argument else where,
         )
@@ -97,6 +102,11 @@ class Flattening:
         return _member(self.space, int(number))
 
 
+def _is_whole(space: gymnasium.Space[Any]) -> bool:
+    """Tell whether a space is a box of whole numbers, which are finitely many."""
+    return isinstance(space, gymnasium.spaces.Box) and space.dtype.kind in "iu"
+
+
 def _parts(space: gymnasium.Space[Any]) -> list[gymnasium.Space[Any]]:
     held: Any = space
     return list(held.values() if isinstance(held, gymnasium.spaces.Dict) else held)
@@ -111,7 +121,7 @@ def _number(space: gymnasium.Space[Any], member: Any) -> int:
     spaces = gymnasium.spaces
     if isinstance(space, spaces.Discrete):
         return _digit(member, int(space.start), int(space.n))
-    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
+    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary) or _is_whole(space):
         bases, starts = _digits_of(space)
         array = np.asarray(member)
         if array.shape != space.shape or array.dtype.kind not in "iub":
@@ -155,6 +165,10 @@ def _digits_of(space: gymnasium.Space[Any]) -> tuple[list[int], list[int]]:
     if isinstance(space, gymnasium.spaces.MultiBinary):
         size = math.prod(space.shape)
         return [2] * size, [0] * size
+    if isinstance(space, gymnasium.spaces.Box):
+        ends = zip(space.low.flat, space.high.flat, strict=True)
+        bases = [int(high) - int(low) + 1 for low, high in ends]
+        return bases, [int(low) for low in space.low.flat]
     assert isinstance(space, gymnasium.spaces.MultiDiscrete)
     starts = np.broadcast_to(space.start, space.nvec.shape)
     return [int(n) for n in space.nvec.flat], [int(n) for n in starts.flat]
@@ -164,7 +178,7 @@ def _member(space: gymnasium.Space[Any], number: int) -> Any:
     spaces = gymnasium.spaces
     if isinstance(space, spaces.Discrete):
         return int(space.start) + number
-    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
+    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary) or _is_whole(space):
         bases, starts = _digits_of(space)
         digits = _split(number, bases)
         flat = [digit + start for digit, start in zip(digits, starts, strict=True)]

@@ -17,6 +17,8 @@ from escapade.environments.costs_of import Costs, CostSource
 from escapade.environments.flattening import Flattening
 from escapade.environments.rewards_of import RewardMap
 from escapade.environments.tables_of import Outcomes, own_table, to_model
+from escapade.environments.telling import check_keywords
+from escapade.environments.told_of import with_costs, with_end
 from escapade.environments.wrapping import altering, without_time_limits
 from escapade.errors import refusal
 from escapade.knowledge.knowledge import Knowledge
@@ -40,6 +42,7 @@ def from_gymnasium(
     cost_max: ArrayLike = 1.0,
     reward_range: tuple[float, float] | None = None,
     start: ArrayLike | None = None,
+    known_costs: bool = False,
     **told: Any,
 ) -> Brought:
     """Bring a Gymnasium environment in.
@@ -48,7 +51,8 @@ def from_gymnasium(
     ----------
     env
         The environment, or its id.  Observations and actions are ``Discrete``,
-        ``MultiDiscrete``, ``MultiBinary``, or ``Tuple`` or ``Dict`` of these.
+        ``MultiDiscrete``, ``MultiBinary``, a bounded ``Box`` of whole numbers, or
+        ``Tuple`` or ``Dict`` of these.
     cost
         Where the cost of a step stands: a key of ``info``, ``SIX_TUPLE``, or a function
         of state, action, next state (as numbers) and ``info``; a list of them for
@@ -67,10 +71,16 @@ def from_gymnasium(
     start
         A state or a distribution in which life begins; by default the environment's
         ``initial_state_distrib``, or the frequencies over 200 resets.
+    known_costs
+        Whether the agent is told what steps cost, where costs are functions that do not
+        look into ``info``: the mean or the largest over the next states that are held
+        possible (:mod:`escapade.environments.told_of`).
     told
         More that is known, as keywords of :class:`escapade.Knowledge`: ``support``,
         ``known_rows``, ``models``, ``costs``, ``free``, ``log``, ...  Without any of it
-        no agent can promise much: see :func:`escapade.preflight`.
+        no agent can promise much: see :func:`escapade.preflight`.  With
+        ``on_done="absorb"`` it may be over the environment's own states; of the end
+        everything is known.
 
     Returns
     -------
@@ -94,6 +104,7 @@ def from_gymnasium(
     """
     if on_done not in get_args(OnDone):
         raise refusal("on_done", f"one of {list(get_args(OnDone))}", repr(on_done))
+    check_keywords(told, settled=("reward_max",))
     costs = Costs(cost, cost_max)
     if np.size(budget) != costs.n:
         raise refusal("budget", f"{costs.n} of them, one a cost", np.size(budget))
@@ -113,7 +124,11 @@ def from_gymnasium(
         actions=actions,
         on_done=on_done,
     )
-    begins = _start(start, inner, observations)
+    if isinstance(env, str):
+        brought.try_out()
+    begins, sure = _start(start, inner, observations)
+    if on_done == "absorb":
+        told = with_end(told, observations.n, actions.n, rewards.shifted(0.0, 0))
     cmdp, source = _model(
         outcomes,
         without,
@@ -135,6 +150,15 @@ def from_gymnasium(
         start=np.append(begins, np.zeros(brought.n_states - observations.n)),
         **{"reward_offset": rewards.low, **told},
     )
+    if known_costs:
+        if "costs" in told or "cost_bounds" in told:
+            raise refusal("known_costs", "False beside costs that are told", "True")
+        ends = np.arange(brought.n_states) >= observations.n
+        if on_done == "reset":
+            ends = (begins > 0.0) | (not sure)
+        knowledge = with_costs(
+            knowledge, costs, n=observations.n, ends=ends, outcomes=outcomes
+        )
     return Brought(
         name=_name(inner),
         env=brought,
@@ -167,20 +191,20 @@ def _rewards(
 
 def _start(
     start: ArrayLike | None, env: gymnasium.Env[Any, Any], observations: Flattening
-) -> FloatArray:
-    """Return the start distribution over the numbered states."""
+) -> tuple[FloatArray, bool]:
+    """Return the start distribution over numbered states, and whether it is sure."""
     from escapade.model.arguments import read_start
 
     if start is not None:
-        return read_start(start, observations.n)
+        return read_start(start, observations.n), True
     told: Any = getattr(env.unwrapped, "initial_state_distrib", None)
     if altering(env) is None and np.shape(told) == (observations.n,):
-        return read_start(told, observations.n)
+        return read_start(told, observations.n), True
     seen = np.zeros(observations.n)
     for seed in range(_STARTS):
         observation, _ = env.reset(seed=seed)
         seen[observations.number(observation)] += 1.0
-    return seen / _STARTS
+    return seen / _STARTS, False
 
 
 def _model(

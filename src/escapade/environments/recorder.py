@@ -3,7 +3,8 @@
 A safe controller that runs anyway is the cheapest source of knowledge.  Put a
 :class:`Recorder` around its environment, and hand the file to an agent later.  Every
 step is written before the next one is taken, so that a crash loses the last line at
-most; a file that is there is gone on with, if its headings are the same.
+most.  Every line also names the plant, which :meth:`escapade.Log.from_csv` leaves
+aside: a file that is there is gone on with if it is of the same one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Recorder(gymnasium.Wrapper[int, int, int, int]):
         An environment with discrete spaces and ``info["cost"]``: one of this library's,
         or one that was brought in.
     path
-        The file; it is gone on with if it is there.
+        The file; it is gone on with if it is there, and of the same plant.
     n_costs
         Number of cost channels.
 
@@ -70,14 +71,21 @@ class Recorder(gymnasium.Wrapper[int, int, int, int]):
                 )
         self.n_costs = n_costs
         costs = ["cost"] if n_costs == 1 else [f"cost_{k}" for k in range(n_costs)]
-        head = ["state", "action", "reward", *costs, "next_state"]
+        head = ["state", "action", "reward", *costs, "next_state", "plant"]
+        self._plant = _plant_of(env)
         file = Path(path)
         begun = file.exists() and file.stat().st_size > 0
         if begun:
             with file.open(newline="", encoding="utf-8") as old:
-                found = next(csv.reader(old), [])
+                reader = csv.reader(old)
+                found = next(reader, [])
+                first = next(reader, [self._plant])
             if found != head:
                 raise refusal("path", f"a log with the headings {head}", found)
+            if first[-1] != self._plant:
+                raise refusal(
+                    "path", f"a log of {self._plant}", f"one of {first[-1]} in {file}"
+                )
         self._file = file.open("a", newline="", encoding="utf-8")
         self._writer = csv.writer(self._file, lineterminator="\n")
         if not begun:
@@ -105,16 +113,20 @@ class Recorder(gymnasium.Wrapper[int, int, int, int]):
         after, reward, done, cut, info = super().step(action)
         if "cost" not in info:
             raise AssumptionError(
-                "info['cost']: expected a cost at every step, found none"
+                "info['cost']: expected a cost at every step, found none; around "
+                "another's environment, bring it in first (from_gymnasium) and wrap "
+                "the env that this returns"
             )
         paid = np.atleast_1d(np.asarray(info["cost"], dtype=np.float64))
         if paid.shape != (self.n_costs,):
             raise AssumptionError(
                 f"info['cost']: expected {self.n_costs} of them, found {paid.size}"
             )
-        costs = [repr(float(cost)) for cost in paid]
-        earned = repr(float(reward))
-        self._write([self._state, int(action), earned, *costs, int(after)])
+        # adding 0 makes -0 the same as 0
+        costs = [repr(float(cost) + 0.0) for cost in paid]
+        earned = repr(float(reward) + 0.0)
+        row = [self._state, int(action), earned, *costs, int(after), self._plant]
+        self._write(row)
         self._state = int(after)
         return after, reward, done, cut, info
 
@@ -122,3 +134,15 @@ class Recorder(gymnasium.Wrapper[int, int, int, int]):
         """Close the file and the environment."""
         self._file.close()
         super().close()
+
+
+def _plant_of(env: gymnasium.Env[Any, Any]) -> str:
+    """Return what a plant is called in its logs."""
+    inner: Any = env.unwrapped
+    named = getattr(inner, "plant", None)
+    if named is None:
+        named = type(inner).__name__ if env.spec is None else env.spec.id
+    states, actions = env.observation_space, env.action_space
+    assert isinstance(states, gymnasium.spaces.Discrete)
+    assert isinstance(actions, gymnasium.spaces.Discrete)
+    return f"{named} ({states.n} states and {actions.n} actions)"

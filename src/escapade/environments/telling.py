@@ -20,14 +20,19 @@ _KEYWORDS = frozenset(inspect.signature(Knowledge).parameters)
 _SIZES = frozenset({"n_states", "n_actions"})
 
 
-def check_keywords(found: Collection[str], *, own: Collection[str]) -> None:
-    """Refuse a keyword that is neither one's own nor one of ``Knowledge`` left open."""
-    words = sorted((_KEYWORDS | set(own)) - _SIZES)
+def check_keywords(
+    found: Collection[str], *, own: Collection[str] = (), settled: Collection[str] = ()
+) -> None:
+    """Refuse a keyword that is neither one's own nor one of ``Knowledge``.
+
+    Of the latter sizes are settled, and what else is.
+    """
+    words = sorted((_KEYWORDS | set(own)) - _SIZES - set(settled))
     for word in found:
         if word not in words:
             raise refusal(
                 "keyword",
-                "one of this function, or of Knowledge but for the sizes",
+                "one of this function, or of Knowledge where it is not settled here",
                 f"{word}={did_you_mean(word, words)}",
             )
 

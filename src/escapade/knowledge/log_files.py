@@ -198,6 +198,15 @@ def _which(
             "path", "headings that differ", f"{repeated[0]!r} twice", f"{source}"
         )
 
+    for name, called in renamed.items():
+        if called not in headings:
+            raise refusal(
+                "columns",
+                f"a column {called!r} for {name!r}",
+                list(headings),
+                f"the headings of {source}",
+            )
+
     def place(name: str) -> int | None:
         called = renamed.get(name, name)
         return headings.index(called) if called in headings else None

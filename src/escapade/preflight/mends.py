@@ -191,17 +191,17 @@ def _sentence(plant: Plant, rows: BoolArray, costs: BoolArray) -> str:
     parts = []
     if rows.any():
         parts.append(
-            f"add a log, action models or known rows that cover "
-            f"{_places(plant, np.flatnonzero(rows))}: that is enough if they lead "
-            f"where is thought likeliest"
+            f"say where {_places(plant, np.flatnonzero(rows))} may lead, by a log, "
+            f"action models or known_rows; that is enough if it is where is thought "
+            f"likeliest now"
         )
     if costs.any():
-        also = "and say" if parts else "say"
         parts.append(
-            f"{also} what {_places(plant, np.flatnonzero(costs))} can cost: that is "
-            f"enough if it is as little as may be"
+            f"say what {_places(plant, np.flatnonzero(costs))} may cost, by costs, "
+            f"cost_bounds or free; that is enough if it is the least that is held "
+            f"possible now"
         )
-    return ", ".join(parts)
+    return ", and ".join(parts)
 
 
 def _places(plant: Plant, pairs: IntArray) -> str:
