@@ -154,7 +154,7 @@ def test_rows_that_would_do_are_named():
     found = ep.preflight(knowledge)
     assert not found.promisable  # the first action may stay for ever
     said = " ".join(found.mend)
-    assert "cover action 0 in state 0" in said
+    assert "say where action 0 in state 0 may lead, by a log" in said
     rows = np.zeros((6, 3))
     rows[0] = [0.5, 0.5, 0.0]  # the likeliest when nothing is known
     assert ep.preflight(knowledge.replace(known_rows=rows)).promisable
@@ -180,7 +180,10 @@ def test_costs_that_would_do_are_named():
     cmdp = ep.CMDP([[[1.0]]], [[1.0]], [[0.0]], discount=0.9, budget=5.0, cost_max=1.0)
     found = ep.preflight(told(cmdp))
     assert not found.promisable
-    assert any("can cost" in sentence for sentence in found.mend)
+    assert any(
+        "say what action 0 in state 0 may cost, by costs" in sentence
+        for sentence in found.mend
+    )
     assert ep.preflight(told(cmdp, free=True)).promisable
 
 
