@@ -176,6 +176,21 @@ def test_possible_successors_are_asked_for_where_all_states_are():
     assert ep.preflight(knowledge.replace(support=support)).promisable
 
 
+def test_ways_between_all_states_are_not_sought_where_everything_is_possible():
+    home = np.zeros((500, 2, 500))
+    home[:, :, 0] = 1.0
+    nothing = np.zeros((500, 2))
+    cmdp = ep.CMDP(
+        home, nothing, nothing, discount=0.9, budget=5.0, cost_max=1.0, reward_max=1.0
+    )
+    some = ep.preflight(told(cmdp, support=home > 0, free=True))
+    assert some.diameter == (np.inf, np.inf)
+    every = ep.preflight(told(cmdp, free=True))
+    assert every.promisable
+    assert every.diameter is None
+    assert "diameter          not looked at: too large" in str(every)
+
+
 def test_costs_that_would_do_are_named():
     cmdp = ep.CMDP([[[1.0]]], [[1.0]], [[0.0]], discount=0.9, budget=5.0, cost_max=1.0)
     found = ep.preflight(told(cmdp))

@@ -28,6 +28,8 @@ from escapade.typing import BoolArray
 __all__ = ["budget_binds", "preflight"]
 
 _STATES_FOR_DIAMETER = 500
+_WORK_FOR_DIAMETER = 200_000_000
+"""States times possible transitions up to which ways between all states are sought."""
 _STATES_FOR_ROBUST_DIAMETER = 120
 _GAIN = 1e-6
 """By how much, relative to what can be earned, more budget must earn to bind."""
@@ -183,6 +185,8 @@ def budget_binds(model: CMDP) -> bool | None:
 
 def _diameter(model: CMDP) -> tuple[float, float] | None:
     if model.n_states > _STATES_FOR_DIAMETER:
+        return None
+    if model.n_states * model.nnz > _WORK_FOR_DIAMETER:
         return None
     found = diameter(model)
     return found.lower, found.upper

@@ -235,7 +235,7 @@ def _joined(values: FloatArray) -> str:
 
 def _between(bounds: tuple[float, float] | None) -> str:
     if bounds is None:
-        return "not looked at: too many states"
+        return "not looked at: too large"
     low, high = bounds
     if np.isinf(low):
         return "infinite"
