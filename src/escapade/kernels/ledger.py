@@ -250,8 +250,9 @@ def _note_mixture(
     for k in range(len(ledger.channels)):
         pending.q[k] = 0.0
     final, left, terms = -1, 1.0, 0
-    for pair in range(first, last):
-        chance = weight[pair - first]
+    for place in range(natural(last - first)):
+        chance = weight[natural(place)]
+        pair = natural(first + place)
         if chance > 0.0:
             if not ledger.allowed[pair]:
                 return False
@@ -315,7 +316,8 @@ def _wander(
     """Return the least visited pair that wants visits and is affordable, or −1."""
     best = -1
     first, last = pairs_of(ledger, state)
-    for pair in range(first, last):
+    for each in range(first, last):
+        pair = natural(each)
         if visits[pair] >= plan.goal[pair]:
             continue
         if not affordable(ledger, pair, promise, plan.reserve, state):
@@ -336,7 +338,8 @@ def _onward(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int:
     if not plan.exploring[state]:
         return best
     first, last = pairs_of(ledger, state)
-    for pair in range(first, last):
+    for each in range(first, last):
+        pair = natural(each)
         score = plan.score[pair]
         better = score > 0.0 if best < 0 else score > plan.score[best]
         if better and affordable(ledger, pair, promise, plan.reserve, state):
@@ -365,14 +368,15 @@ def play_mixture(
         if not _leaves(ledger, k, pending.q[k], promise, reserve, state):
             return -1
     drawn, total = -1, 0.0
-    for pair in range(first, last):
-        chance = weight[pair - first]
+    for place in range(natural(last - first)):
+        chance = weight[natural(place)]
+        pair = natural(first + place)
         if chance > 0.0:
             drawn = pair
             total += chance
             if u < total:
                 break
-    _note_drawn(ledger, drawn, pending)
+    _note_drawn(ledger, natural(drawn), pending)
     return drawn
 
 
@@ -403,7 +407,8 @@ def _node_of(ledger: Ledger, plan: Plan, promise: FloatArray, state: int) -> int
                 node = middle
             else:
                 end = middle
-    return int(node)
+    found: int = natural(node)
+    return found
 
 
 @inlined
@@ -440,7 +445,8 @@ def wish_to_plan(
     if plan.exploring[state] and plan.node_ptr[state] == plan.node_ptr[state + 1]:
         wanted = False
         first, last = pairs_of(ledger, state)
-        for other in range(first, last):
+        for each in range(first, last):
+            other = natural(each)
             wanted = wanted or visits[other] < plan.goal[other]
         if not wanted:
             wish += plan.urgency[0]
@@ -494,7 +500,7 @@ def decide(
         reason = NOT_AFFORDABLE
         if plan.node_ptr[state] == plan.node_ptr[state + 1]:
             reason = NOTHING_TO_DO
-    pair = ledger.fallback[state]
+    pair = natural(ledger.fallback[state])
     note_pair(ledger, pair, pending)
     choose_rules(ledger, promise, pending)
     if not plan.known[state]:
