@@ -6,6 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numba
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A first example may compile a kernel, and coverage runs with compilation off: neither
@@ -21,3 +25,12 @@ settings.register_profile(
     "random", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_levels_where_nothing_is_compiled() -> Iterator[None]:
+    """Plan several promises by five levels each, as plain Python takes its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if numba.config.DISABLE_JIT:
+            patch.setattr("escapade.agent.earning._LEVELS_EACH", (5, 5))
+        yield

@@ -43,6 +43,7 @@ def test_with_resets_no_episode_of_the_loop_violates_and_the_ceiling_is_reached(
     assert loop.PUBLISHED < resets.returns() <= loop.CEILING + 1e-9
 
 
+@pytest.mark.compiled
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("budget", "binding"),
@@ -71,6 +72,7 @@ def test_two_budgets_bind_in_turn_and_both_are_kept_and_used(budget, binding):
     assert found.reward_per_step >= 0.8 * (1.0 - two_budgets.DISCOUNT) * best.value
 
 
+@pytest.mark.compiled
 @pytest.mark.statistical
 def test_in_the_greenhouse_the_agent_learns_what_costs_and_earns_within_both_budgets():
     """Of twelve seeds, this one among them, the least earned .48, the mean is .51.
