@@ -116,9 +116,10 @@ def test_ctrl_c_on_a_terminal_sets_the_run_aside(tmp_path):
             asked = True
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 130
-    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).splitlines()
-    assert "go on with: escapade resume here" in lines[-1]
-    drawn = [line.replace("^C", "").rstrip() for line in lines[:-1]]
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode())
+    assert "go on with: escapade resume here" in shown.splitlines()[-1]
+    # what is being drawn when the key is pressed may be torn
+    drawn = [line.rstrip() for line in shown.partition("^C")[0].splitlines()[:-1]]
     assert any(line.startswith("promise") for line in drawn)
     assert max(map(len, drawn)) <= COLUMNS
     assert not any("…" in line for line in drawn)

@@ -196,7 +196,7 @@ def test_members_that_no_problem_has(saved):
 
 HEADERS = {
     "another format": ({"format": "escapade-knowledge"}, "expected format"),
-    "a newer version": ({"version": 2}, "a newer Escapade may have written it"),
+    "a newer version": ({"version": 2}, "another version of Escapade wrote it"),
     "no version": ({"version": None}, "found version None"),
     "another fingerprint": ({"fingerprint": "0" * 64}, "altered after it was written"),
     "no fingerprint": ({"fingerprint": None}, "altered after it was written"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["load_agent", "save_agent"]
 
 _FORMAT = "escapade-agent"
-_VERSION = 1
+_VERSION = 2
 _OWN = ("promise", "memory", "changed", "wish")
 
 

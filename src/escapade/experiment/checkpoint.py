@@ -132,8 +132,8 @@ def load_checkpoint(directory: Path) -> Checkpoint | None:
     head = read_sealed(head_file)
     if head.get("format") != _FORMAT or head.get("version") != _VERSION:
         raise InvalidFileError(
-            f"{_HEAD}: expected version {_VERSION}, found {head.get('version')!r}; a "
-            f"newer Escapade may have written it"
+            f"{_HEAD}: expected version {_VERSION}, found {head.get('version')!r}; "
+            f"another version of Escapade wrote it"
         )
     for name in (_AGENT, _NEXT):
         path = directory / name

@@ -50,8 +50,8 @@ def load(directory: Path) -> Comparison:
     told = read_sealed(directory / COMPARISON)
     if told.pop("format", None) != _FORMAT:
         raise InvalidFileError(
-            f"{COMPARISON}: expected version {_FORMAT} of its format, found another; a "
-            f"newer Escapade may have written it"
+            f"{COMPARISON}: expected version {_FORMAT} of its format, found another; "
+            f"another version of Escapade wrote it"
         )
     try:
         budget = np.array(told.pop("budget"), dtype=np.float64)

@@ -130,7 +130,7 @@ def read_archive(
     if header.get("version") != version:
         raise InvalidFileError(
             f"{argument}: expected format version {version} in {path}, found version "
-            f"{header.get('version')!r}; a newer Escapade may have written it"
+            f"{header.get('version')!r}; another version of Escapade wrote it"
         )
     content = header.get("content")
     if (
