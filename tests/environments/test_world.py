@@ -88,3 +88,9 @@ def test_worlds_travel_to_other_processes(name):
     world.env.reset(seed=4)
     paths = [[env.step(1)[:2] for _ in range(20)] for env in (world.env, copy.env)]
     assert paths[0] == paths[1]
+
+
+def test_knowledge_in_the_place_of_what_tells_it_is_refused():
+    world = ep.environments.three_state_loop()
+    with pytest.raises(InvalidInputError, match="told: expected a function that"):
+        World(name="loop", description="", cmdp=world.cmdp, told=world.knowledge)

@@ -341,3 +341,47 @@ def test_printing_shows_facts_warnings_and_mends():
     assert "what would mend it:\n- raise the budget" in str(
         ep.preflight(two_ways(budget=4.0))
     )
+
+
+def cellar(budget: float) -> ep.Knowledge:
+    """Two rooms with free ways, and a cellar whose only way out may cost."""
+    support = np.zeros((3, 2, 3), dtype=bool)
+    support[0, 0, 1] = support[0, 1, 0] = True
+    support[1, 0, 0] = support[1, 1, 2] = True  # down to the cellar
+    support[2, 0, 2] = support[2, 1, 0] = True
+    return ep.Knowledge(
+        3,
+        2,
+        discount=0.9,
+        budget=budget,
+        reward_max=1.0,
+        cost_max=1.0,
+        support=support,
+        free=[[True, True], [True, True], [True, False]],
+    )
+
+
+def test_a_dead_end_is_named_until_the_budget_opens_it():
+    found = ep.preflight(cellar(1.0))
+    assert found.promisable
+    (said,) = [words for words in found.warnings if "not left again" in words]
+    assert said.startswith("state 2 that can be met at birth")
+    assert not any("not left" in words for words in ep.preflight(cellar(1.5)).warnings)
+    stuck = ep.E4(cellar(1.0), ep.E4Settings(seed=0))
+    state = 0
+    for _ in range(60):
+        decision = stuck.ask(state)
+        state = {(0, 0): 1, (1, 1): 2, (2, 1): 0, (2, 0): 2}.get(
+            (state, decision.action), 0
+        )
+        stuck.tell(decision, reward=0.0, cost=0.0, next_state=state)
+    assert state == 2
+
+
+def test_an_end_that_nothing_leads_away_from_is_no_dead_end():
+    ended = cellar(1.0)
+    support = np.zeros((3, 2, 3), dtype=bool)
+    support[0, :, 1] = support[1, 0, 0] = support[1, 1, 2] = support[2, :, 2] = True
+    found = ep.preflight(ended.replace(support=support))
+    assert found.open_states == 3
+    assert not any("not left again" in words for words in found.warnings)

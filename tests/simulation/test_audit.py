@@ -243,3 +243,24 @@ def test_who_is_no_agent_is_refused():
     promises = iter([1.0, NAN])
     with pytest.raises(InvalidInputError, match="all promise something"):
         ep.audit(lambda k, seed: Sworn(k, 0, next(promises)), toll_booth(), 2, 2)
+
+
+def test_what_proved_false_is_said_before_all_else():
+    world = toll_booth()
+    lie = ep.Knowledge(
+        1, 2, discount=0.9, budget=3.0, reward_max=1.0, cost_max=1.0,
+        free=[[True, True]],
+    )  # fmt: skip
+    told = World(
+        name="lie", description="It costs.", cmdp=world.cmdp, cost_noise="bernoulli",
+        told=lambda: lie,
+    )  # fmt: skip
+    found = ep.audit(
+        lambda knowledge, seed: ep.E4(knowledge, ep.E4Settings(seed=seed)),
+        told,
+        lifetimes=3,
+        steps=200,
+    )
+    assert found.assumption_breaks >= 1
+    assert found.message.startswith("what the agent was told proved false")
+    assert found.message in str(found)

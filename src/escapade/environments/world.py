@@ -73,6 +73,9 @@ class World:
     told: Callable[[], Knowledge] | None = None
 
     def __post_init__(self) -> None:
+        if self.told is not None and not callable(self.told):
+            kind = type(self.told).__name__
+            raise refusal("told", "a function that returns Knowledge", f"a {kind}")
         read_noise("reward_noise", self.reward_noise)
         read_noise("cost_noise", self.cost_noise)
         if self.known_optimum is None:

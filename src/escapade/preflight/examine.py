@@ -18,7 +18,7 @@ from escapade.planning.solve import solve
 from escapade.preflight.findings import Preflight
 from escapade.preflight.lemma import known_at_birth, requirements
 from escapade.preflight.mends import mends
-from escapade.preflight.outlook import Outlook, beyond_help, outlook
+from escapade.preflight.outlook import Outlook, beyond_help, dead_ends, outlook
 from escapade.preflight.plant import Plant, least_budget
 from escapade.theory.diameter import diameter
 from escapade.theory.horizons import horizon_time
@@ -124,7 +124,10 @@ def preflight(
             binds=binds,
             reachable=reachable,
             met=met,
-            untried=_untried(plant, view, met=met, reserve=share),
+            more=(
+                _untried(plant, view, met=met, reserve=share),
+                _dead_ends(plant, view, met=met),
+            ),
         ),
         fallback=found,
     )
@@ -206,7 +209,7 @@ def _warnings(
     binds: bool | None,
     reachable: BoolArray,
     met: BoolArray,
-    untried: str,
+    more: tuple[str, ...],
 ) -> tuple[str, ...]:
     said = []
     model = plant.model
@@ -225,8 +228,7 @@ def _warnings(
             "the budget can be promised, but at birth nothing that leads on from where "
             "life may begin can be afforded: the agent stays there until it knows more"
         )
-    if untried:
-        said.append(untried)
+    said += [sentence for sentence in more if sentence]
     if model.n_costs > 1 and not promisable:
         said.append(
             "with several budgets one fallback serves all: that none of those tried "
@@ -260,4 +262,18 @@ def _untried(plant: Plant, view: Outlook, *, met: BoolArray, reserve: float) -> 
         f"is kept back, while at most {plant.cap[k]:.6g} is ever promised; to open it "
         f"and its like, raise the budget to {budget}"
         f"{', keep less back (reserve=0)' if without else ''}{told}"
+    )
+
+
+def _dead_ends(plant: Plant, view: Outlook, *, met: BoolArray) -> str:
+    """Say where an agent may end up at birth and not come away again; or ''."""
+    ends = np.flatnonzero(dead_ends(plant, view.open, met))
+    if not ends.size:
+        return ""
+    which = f"{ends.size} states" if ends.size > 1 else f"state {ends[0]}"
+    example = "" if ends.size == 1 else f", such as state {ends[0]},"
+    return (
+        f"{which} that can be met at birth{example} may be entered and not left again: "
+        f"all that leads away costs more at worst than a full promise pays for; say "
+        f"more of what it costs and where it leads, or raise the budget"
     )

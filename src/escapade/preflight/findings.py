@@ -148,7 +148,8 @@ class Preflight:
             "robust diameter": _between(self.robust_diameter),
             "escape": f"{self.escape_steps:.6g} steps at worst",
             "promisable": "yes" if self.promisable else "no",
-            "least budget": _joined(self.least_budget),
+            "least budget": _joined(self.least_budget)
+            + (", in proportion to each other" if self.n_costs > 1 else ""),
             "fallback": f"costs {_joined(self.fallback_cost)} from the start at worst",
             "not promisable": f"{self.unpromisable_states.size} states, "
             f"{self.never_promisable.size} of them whatever is true",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.csgraph as csgraph
 
 from escapade.planning.fallback import Fallback
 from escapade.planning.robust_operator import RobustOperator, robust_control
 from escapade.preflight.plant import Plant
 from escapade.typing import BoolArray, FloatArray
 
-__all__ = ["Outlook", "beyond_help", "kept_back", "outlook"]
+__all__ = ["Outlook", "beyond_help", "dead_ends", "kept_back", "outlook"]
 
 _MOST_KEPT = 0.25
 """Share of what the budget leaves above home that is kept back at most."""
@@ -113,3 +115,32 @@ def beyond_help(plant: Plant) -> BoolArray:
         )
         hopeless |= robust_control(operator, precision=1e-9).lower > plant.cap[k]
     return hopeless
+
+
+def dead_ends(plant: Plant, opened: BoolArray, met: BoolArray) -> BoolArray:
+    """Return the states that are not left once they are entered, ``[S]``.
+
+    Among those that can be met by pairs that are open at birth: no open pair leads
+    further, though others would, and one may have come from elsewhere.  What may bring
+    an agent there costs it the rest of the world, unless it learns something there.
+    """
+    model, sets = plant.model, plant.sets
+    n = model.n_states
+    source = np.repeat(model.pair_state, np.diff(sets.row_ptr))
+    target = sets.successor
+    usable = np.repeat(opened, np.diff(sets.row_ptr)) & sets.reachable & met[source]
+    graph = sp.csr_array(
+        (np.ones(int(usable.sum()), np.int8), (source[usable], target[usable])), (n, n)
+    )
+    count, group = csgraph.connected_components(graph, connection="strong")
+    left = np.zeros(count, dtype=np.bool_)
+    across = usable & (group[source] != group[target])
+    left[group[source[across]]] = True
+    entered = np.zeros(count, dtype=np.bool_)
+    entered[group[target[across]]] = True
+    could = np.zeros(count, dtype=np.bool_)
+    beyond = sets.reachable & (group[source] != group[target])
+    could[group[source[beyond]]] = True
+    stuck = ~left & entered & could
+    ends: BoolArray = stuck[group] & met
+    return ends

@@ -129,7 +129,11 @@ class Audit:
 
     @property
     def broken(self) -> bool:
-        """Whether the invariant broke, or a mean is above its bound beyond doubt."""
+        """Whether the invariant broke, or a mean is above its bound beyond doubt.
+
+        An assumption that proved false is no break of the promise, which rested on it;
+        :attr:`message` says so first of all.
+        """
         too_much = (self.block_lower > self.budget).any()
         unpromised = (self.block_excess_lower > 0.0).any()  # NaN is not
         return bool(self.invariant_breaks or too_much or unpromised)
@@ -142,6 +146,17 @@ class Audit:
     @property
     def message(self) -> str:
         """The outcome in a sentence."""
+        said = self._outcome()
+        if not self.assumption_breaks:
+            return said
+        times = "time" if self.assumption_breaks == 1 else "times"
+        return (
+            f"what the agent was told proved false {self.assumption_breaks} {times}, "
+            f"and the promise rests on it; apart from that, {said}"
+        )
+
+    def _outcome(self) -> str:
+        """Return what was found of the promise, as far as it could be kept."""
         if self.invariant_breaks:
             return f"the invariant broke at {self.invariant_breaks} steps"
         if self.broken:
