@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import pytest
 import escapade as ep
 from escapade.errors import AssumptionError, InvalidFileError, InvalidInputError
 from escapade.experiment import PlantRun, find_run
+from escapade.experiment.export import export
 from escapade.experiment.verification import verify
 
 SETTINGS = ep.E4Settings(known_after=2, seed=3)
@@ -244,7 +246,9 @@ def test_costs_that_come_late_and_budgets_that_change_are_told_again(tmp_path, p
         plant.state = state
         agent.tell(decision, reward=reward, cost=None, next_state=state)
         following = agent.ask(state)
+        assert np.isnan(PlantRun(path).trace().costs[30, 0])
         agent.tell_cost(decision, info["cost"])
+        paid = float(np.sum(info["cost"]))
         plant.act(agent, following)
         agent.change_budget(11.0)
         agent.note("the valve was exchanged")
@@ -253,9 +257,43 @@ def test_costs_that_come_late_and_budgets_that_change_are_told_again(tmp_path, p
     for place in (path, crashed):
         assert_agrees(place)
         with ep.open(place) as agent:
-            assert np.isnan(PlantRun(place).trace().costs[30, 0])
+            run = PlantRun(place)
+            assert run.trace().costs[30, 0] == run.trace(30, 31).costs[0, 0] == paid
+            assert run.trace(29, 30).costs[0, 0] == run.trace().costs[29, 0]
+            assert export(run, tmp_path / "steps.csv") == agent.steps
+            with (tmp_path / "steps.csv").open() as file:
+                assert [r["cost"] for r in csv.DictReader(file)][30] == str(paid)
     kinds = [e.kind for e in PlantRun(path).events("cost", "budget", "remark")]
     assert kinds == ["cost", "budget", "remark"]
+
+
+def test_a_late_cost_that_breaks_an_assumption_names_its_decision(tmp_path, plant):
+    path = tmp_path / "plant.journal"
+    pairs, pair_is_free = plant.knowledge.pairs, np.zeros((9, 5), dtype=bool)
+    pair_is_free[pairs.pair_state, pairs.pair_action] = plant.knowledge.free
+    assert pair_is_free.any()
+    with begin(path, plant) as agent:
+        while True:
+            decision = agent.ask(plant.state)
+            if pair_is_free[decision.state, decision.action]:
+                break
+            plant.act(agent, decision)
+        plant.state, reward, *_ = plant.env.step(decision.action)
+        agent.tell(decision, reward=reward, cost=None, next_state=plant.state)
+        plant.live(agent, 3)
+        last, pending = agent.steps - 1, agent.ask(plant.state)
+        agent.tell_cost(decision, 0.25)
+        assert agent.breaks[0].startswith(
+            f"decision {decision.id}, whose cost came after decision {last}: cost: "
+        )
+        plant.act(agent, pending)
+        plant.live(agent, 5)
+        crashed = crash(path, tmp_path / "crashed")
+    assert [event.step for event in PlantRun(path).events("break")] == [last + 1]
+    assert_agrees(path)
+    with ep.open(crashed) as agent:
+        assert agent.breaks[0].startswith(f"decision {decision.id}, ")
+    assert_agrees(crashed)
 
 
 # -- mistakes --------------------------------------------------------------------------

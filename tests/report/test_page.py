@@ -313,3 +313,34 @@ def test_a_run_that_was_not_begun_is_refused(tmp_path):
     spec = RunSpec(world="wall-cycle", parameters={"size": 3}, steps=10)
     with pytest.raises(ValueError, match="run: expected one that has lived at least"):
         build_page(Run.create(tmp_path / "run", spec))
+
+
+def test_costs_that_nobody_knows_count_as_the_most_they_can_be(tmp_path):
+    world = ep.environments.wall_cycle(size=3)
+    plant = world.make_env()
+    state, _ = plant.reset(seed=1)
+    place = tmp_path / "plant"
+    with open_plant(place, knowledge=world.knowledge) as agent:
+        for step in range(8):
+            decision = agent.ask(state)
+            state, reward, _, _, info = plant.step(decision.action)
+            cost = None if step in (2, 5) else info["cost"]
+            agent.tell(decision, reward=reward, cost=cost, next_state=state)
+            if step == 5:
+                waiting, paid = decision, info["cost"]
+    run = PlantRun(place)
+    page = build_page(run)
+    assert "where 2 unknown costs are counted as cost_max" in page
+    assert "realised cost at most, 2 unknown counted as cost_max" in page
+    assert "was none at most" not in page
+    material = gather(run)
+    costs = np.where(
+        np.isnan(material.trace.costs), world.knowledge.cost_max, material.trace.costs
+    )
+    discounts = world.knowledge.discount ** np.arange(8)
+    assert material.to_go[0] == pytest.approx(discounts @ costs)
+    told = json.loads(downloads(page)["summary.json"], parse_constant=pytest.fail)
+    assert told["realised"]["unknown_costs"] == 2
+    with open_plant(place) as agent:
+        agent.tell_cost(waiting, paid)
+    assert "where 1 unknown cost is counted as cost_max" in build_page(run)

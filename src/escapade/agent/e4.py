@@ -334,7 +334,7 @@ class E4:
             self.changed[pair] = True
         wrong = self.surely.contradicted(pair, None, paid)
         if wrong:
-            self.break_down(wrong)
+            self.break_down(wrong, late=number)
 
     def _opened(self, told: Told) -> int:
         """Return the pair of the open decision; −1 if this was told before."""
@@ -490,14 +490,16 @@ class E4:
         )
         self.planned = self.planning.plan(self.belief, self.safety, state)
 
-    def break_down(self, what: str) -> None:
+    def break_down(self, what: str, *, late: int | None = None) -> None:
         """Note that an assumption broke, and keep to the fallback from now on.
 
-        What breaks again and again is noted once.
+        What breaks again and again is noted once.  ``late`` is the decision that it
+        is about, if that is not the last one.
         """
         if what not in self._broken:
             self._broken.add(what)
-            self.breaks.append(f"decision {self.decisions - 1}: {what}")
+            about = "" if late is None else f"decision {late}, whose cost came after "
+            self.breaks.append(f"{about}decision {self.decisions - 1}: {what}")
         self.certified, self.gap = False, None
         self.late.give_up()
         self.planned = self.planning.nothing_but_fallback(self.planned)

@@ -19,7 +19,9 @@ __all__ = ["DERIVED", "Watcher"]
 DERIVED = ("plan", "break", "drift")
 """Kinds of events that follow from the steps; all others were told."""
 
-_STEP_OF_BREAK = re.compile(r"decision (\d+): ")
+_STEP_OF_BREAK = re.compile(
+    r"(?:decision \d+, whose cost came after )?decision (\d+): "
+)
 
 
 class Watcher:

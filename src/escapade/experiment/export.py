@@ -91,7 +91,7 @@ def _rows(journal: Journal, table: str) -> Iterator[tuple[Any, ...]]:
     phase = names.index("phase")
     labels = [p.label for p in Phase]
     for first in range(0, journal.n_steps, _AT_ONCE):
-        part = journal.read(first, first + _AT_ONCE)
+        part = journal.read(first, first + _AT_ONCE, late=True)
         for row in values_of(part, first):
             # a number that is not known leaves its cell empty
             kept = [None if value != value else value for value in row]

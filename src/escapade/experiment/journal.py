@@ -171,9 +171,18 @@ class Journal:
     # -- reading -----------------------------------------------------------------------
 
     def read(
-        self, first: int = 0, until: int | None = None, *, stopped: str = ""
+        self,
+        first: int = 0,
+        until: int | None = None,
+        *,
+        stopped: str = "",
+        late: bool = False,
     ) -> Trace:
-        """Return the steps ``first`` to ``until`` whose outcome is known."""
+        """Return the steps ``first`` to ``until`` whose outcome is known.
+
+        The costs are those that were told with the steps, which seals cover; with
+        ``late`` also those that an event ``cost`` brought later.
+        """
         stop = self.n_steps if until is None else min(until, self.n_steps)
         table = self._table(
             f"SELECT {self._listed} FROM steps "  # noqa: S608
@@ -198,7 +207,7 @@ class Journal:
             "ORDER BY id",
             (first, stop),
         )
-        return trace_of(
+        found = trace_of(
             table,
             discount=self._discount,
             budget=self._budget,
@@ -210,6 +219,13 @@ class Journal:
                 if event.step <= stop
             ],
         )
+        if late:
+            for event in self.events("cost", first=first):
+                row = int(event.content["decision"]) - first
+                if 0 <= row < len(found):
+                    told = found.costs[row]
+                    told[:] = np.where(np.isnan(told), event.content["cost"], told)
+        return found
 
     def events(self, *kinds: str, first: int = 0) -> list[Event]:
         """Return the events from a step on, of these kinds or of all."""

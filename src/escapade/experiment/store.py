@@ -166,12 +166,15 @@ class Run:
             journal.close()
 
     def trace(self, first: int = 0, until: int | None = None) -> Trace:
-        """Return the steps ``first`` to ``until``, all that were lived by default."""
+        """Return the steps ``first`` to ``until``, all that were lived by default.
+
+        Costs that were brought later stand at the steps that they are of.
+        """
         summary = self.summary
         stopped = "not finished" if summary is None else str(summary["stopped"])
         journal = self.journal()
         try:
-            return journal.read(first, until, stopped=stopped)
+            return journal.read(first, until, stopped=stopped, late=True)
         finally:
             journal.close()
 

@@ -7,16 +7,27 @@ compares.  What hangs on the clock or the machine stands in the journal instead.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from escapade.agent.certificate import Certificate
 from escapade.agent.e4 import E4
 from escapade.agent.paper.report import known_after_by_lemma, paper_report
 from escapade.knowledge.knowledge import Knowledge
 from escapade.simulation.trace import Trace
+from escapade.typing import FloatArray
 
-__all__ = ["assumption", "digest_of", "realised", "summarise", "verdict"]
+__all__ = [
+    "assumption",
+    "at_most",
+    "digest_of",
+    "realised",
+    "summarise",
+    "verdict",
+]
 
 
 def assumption(agent: E4) -> str:
@@ -34,18 +45,30 @@ def assumption(agent: E4) -> str:
     )
 
 
-def realised(trace: Trace) -> dict[str, Any]:
+def at_most(trace: Trace, cost_max: FloatArray) -> Trace:
+    """Return a lifetime in which each cost that is not known is the most it can be."""
+    costs = np.where(np.isnan(trace.costs), cost_max, trace.costs)
+    return replace(trace, costs=costs)
+
+
+def realised(trace: Trace, cost_max: FloatArray) -> dict[str, Any]:
     """Return what was paid, beside what was promised.
+
+    Where costs are not known, ``cost_max`` stands for each, ``unknown_costs`` says of
+    how many steps, and all numbers are upper bounds.
 
     A realised cost above the budget is no broken promise, which is about expectations;
     but with one lifetime to see, it is what there is to see.
     """
+    unknown = int(np.isnan(trace.costs).any(axis=1).sum())
+    trace = at_most(trace, cost_max)
     to_go = trace.cost_to_go()
     over = to_go > trace.budget
     return {
         "cost": trace.costs.sum(axis=0).tolist(),
         "largest_cost_to_go": to_go.max(axis=0, initial=0.0).tolist(),
         "steps_over_budget": over.any(axis=1).sum().item(),
+        **({"unknown_costs": unknown} if unknown else {}),
     }
 
 
@@ -59,7 +82,7 @@ def summarise(agent: E4, trace: Trace) -> dict[str, Any]:
     kept = bool((slack >= 0.0).all() and (trace.promise <= agent.cap).all())
     found: dict[str, Any] = {
         **trace.summary(),
-        "realised": realised(trace),
+        "realised": realised(trace, agent.knowledge.cost_max),
         "promise_kept": kept and not agent.breaks and not agent.unguarded,
         "breaks": list(agent.breaks),
         "assumption": assumption(agent),

@@ -7,7 +7,7 @@ import io
 import json
 
 from escapade.agent.phases import Phase
-from escapade.experiment.summary import realised
+from escapade.experiment.summary import at_most, realised
 from escapade.report.encoding import downloads
 from escapade.report.material import Material
 
@@ -22,7 +22,13 @@ def summary_json(material: Material) -> str:
     """
     found = material.summary
     if found is None:
-        found = {**material.trace.summary(), "realised": realised(material.trace)}
+        most = material.knowledge.cost_max
+        found = {
+            **at_most(material.trace, most).summary(),
+            "realised": realised(material.trace, most),
+        }
+        # a reward that nobody knows leaves no mean
+        found = json.loads(json.dumps(found), parse_constant=lambda _: None)
     found = {key: value for key, value in found.items() if key != "files"}
     return json.dumps(found, indent=1, sort_keys=True)
 

@@ -300,6 +300,8 @@ def _predicted(material: Material, channel: int) -> Figure:
         if most
         else f"above its promise from none of {len(trace):,} steps"
     )
+    if material.unknown:
+        words += f", with cost_max for each of {material.unknown:,} unknown costs"
     data = [
         line(x, promise[tightest], "predicted: the promise", "explore"),
         line(x, realised[tightest], "realised from that step on", "escape"),

@@ -13,6 +13,7 @@ from escapade.agent.settings import E4Settings
 from escapade.environments.world import World
 from escapade.errors import refusal
 from escapade.experiment import Event, PlantRun, Run
+from escapade.experiment.summary import at_most
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.evaluation import evaluate
 from escapade.planning.solve import solve
@@ -59,7 +60,10 @@ class Material:
     specification
         What stands in ``spec.toml``.
     trace, to_go
-        The life, and the realised cost from every step on, ``(T, K)``.
+        The life, and the realised cost from every step on, ``(T, K)``; at most, where
+        costs are not known.
+    unknown
+        Steps whose cost is not known; ``cost_max`` stands for it in ``to_go``.
     bins
         Its steps in few groups.
     events, versions
@@ -78,6 +82,7 @@ class Material:
     specification: str
     trace: Trace
     to_go: FloatArray
+    unknown: int
     bins: Bins
     events: list[Event]
     versions: list[dict[str, Any]]
@@ -115,7 +120,8 @@ def gather(run: Run) -> Material:
         settings=settings,
         specification=run.spec_text(),
         trace=trace,
-        to_go=trace.cost_to_go(),
+        to_go=at_most(trace, knowledge.cost_max).cost_to_go(),
+        unknown=int(np.isnan(trace.costs).any(axis=1).sum()),
         bins=Bins.over(len(trace)),
         events=run.events(),
         versions=_different([opening["versions"] for opening in run.openings()]),

@@ -80,7 +80,11 @@ def _first_numbers(material: Material) -> Iterator[tuple[str, str]]:
     trace = material.trace
     yield "steps lived", f"{len(trace):,}"
     most = material.to_go.max(axis=0)
-    yield "realised cost at most", against(most, trace.budget)
+    counted = f", {material.unknown:,} unknown counted as cost_max"
+    yield (
+        f"realised cost at most{counted if material.unknown else ''}",
+        against(most, trace.budget),
+    )
     plans = material.happened("plan")
     if plans:
         states = f"{plans[-1].content['known']:,} of {material.knowledge.n_states:,}"

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from escapade.experiment.summary import realised
 from escapade.report.encoding import number, numbers
 from escapade.report.material import Material
@@ -72,23 +70,24 @@ def judge(material: Material) -> Verdict:
 
 def _measured(material: Material) -> list[str]:
     """Say what this one life paid."""
-    found = realised(material.trace)
+    found = realised(material.trace, material.knowledge.cost_max)
     budget = numbers(material.trace.budget)
     largest = numbers(found["largest_cost_to_go"])
     over = found["steps_over_budget"]
     times = "no step" if not over else "1 step" if over == 1 else f"{over:,} steps"
+    unknown = found.get("unknown_costs", 0)
+    if unknown:
+        each = "1 unknown cost is" if unknown == 1 else f"{unknown:,} unknown costs are"
+        times += f"{' at most' if over else ''}, where {each} counted as cost_max"
     said = [
         f"Measured: the discounted cost from a step on was {largest} at most, the "
         f"budget is {budget}; it was over budget from {times}."
     ]
-    if over:
+    if over and not unknown:
         said.append(
             "The promise is about the expected cost: one life may cost more than that "
             "by chance, and this one did at times."
         )
-    unknown = int(np.isnan(material.trace.costs).any(axis=1).sum())
-    if unknown:
-        said.append(f"What {unknown:,} steps cost is not known; that is not in it.")
     return said
 
 
