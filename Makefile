@@ -41,6 +41,7 @@ help: ## list the recipes
 
 demo: $(RUN) ## watch an agent learn the paper's Example 2, safe from the first step
 	@$(BIN)/escapade demo
+	@echo "For the command escapade by its name: . $(BIN)/activate"
 
 test: $(DEV) ## run the tests, but for those that need time or more than Python
 	$(PYTEST) -m "not ($(REST))"

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import escapade as ep
 from escapade.cli import app
-from escapade.experiment import Run
+from escapade.experiment import Run, RunSpec
 
 SHORT = ("wall-cycle", "--set", "size=3", "--setting", "known_after=5", "--steps")
 
@@ -47,8 +48,12 @@ def test_a_run_is_lived_told_verified_and_not_lived_twice(run, tmp_path):
 
     refused = run("run", *SHORT, "800", "--seed", "2", "--out", "here")
     assert refused.exit_code == 2
-    assert "go on with it by: escapade resume here" in refused.stderr
+    assert "found this run, which is finished, in here" in refused.stderr
     assert refused.stderr.count("\n") == 1
+    other = run("run", *SHORT, "900", "--seed", "2", "--out", "here")
+    assert other.exit_code == 2
+    assert "found another, which is finished, in here" in other.stderr
+    assert "look at it by: escapade report here" in other.stderr
 
 
 def test_a_run_is_told_in_the_problem_s_own_units(run):
@@ -127,10 +132,25 @@ def test_what_is_wrong_is_one_line(run, words, message):
 
 def test_a_budget_that_cannot_be_promised_ends_with_1(run):
     # with less the first step out of what is known cannot be paid for
-    done = run("run", "barrier-grid", "--set", "budget=[0.01, 0.01]", "--steps", "10")
+    words = ("run", "barrier-grid", "--steps", "10", "--out", "here", "--set")
+    done = run(*words, "budget=[0.01, 0.01]")
     assert done.exit_code == 1
     assert "promised from the start" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert not Path("here").exists()
+    told = run(*words, "budget=[0.01, 0.01]", "--json")
+    assert list(json.loads(told.stdout)) == ["error"]
+
+
+def test_a_run_that_was_not_lived_is_replaced(run):
+    Run.create("here", RunSpec(world="queue", steps=5))
+    assert run("run", *SHORT, "20", "--out", "here").exit_code == 0
+    assert Run("here").spec.world == "wall-cycle"
+    Path("mine").mkdir()
+    Path("mine/spec.toml").write_text('world = "queue"\nsteps = 5  # mine\n', "utf-8")
+    refused = run("run", *SHORT, "20", "--out", "mine")
+    assert refused.exit_code == 2
+    assert "# mine" in Path("mine/spec.toml").read_text("utf-8")
 
 
 def command(*words, cwd, **how):

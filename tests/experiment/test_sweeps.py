@@ -151,6 +151,22 @@ def test_what_is_finished_is_not_lived_again(undisturbed, tmp_path, by):
     assert len(sweep(asked(seeds=[0]), tmp_path / "sweep").rows()) == 2
 
 
+def test_another_sweep_does_not_take_its_place(tmp_path, by):
+    by(Hands())
+    place = tmp_path / "sweep"
+    found = sweep(asked(seeds=1), place)
+    before = table(found), (place / "sweep.toml").read_bytes()
+    for other in ({"worlds": ["queue"]}, {"settings": {}}, {"steps": STEPS + 1}):
+        with pytest.raises(InvalidInputError, match=r"another directory \(--out\)"):
+            sweep(asked(seeds=1, **other), place)
+    assert (table(found), (place / "sweep.toml").read_bytes()) == before
+    grown = sweep(asked(seeds=1, settings={"known_after": [2, 3, 4]}), place)
+    assert len(grown.rows()) == 3
+    # what never was lived is nobody's loss
+    Sweep.take(tmp_path / "new", asked())
+    assert Sweep.take(tmp_path / "new", asked(worlds=["queue"])).spec.n_costs == 1
+
+
 def test_a_sweep_that_is_stopped_goes_on(undisturbed, tmp_path, by):
     place = tmp_path / "sweep"
     by(Hands(room=2))

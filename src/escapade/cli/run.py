@@ -113,13 +113,27 @@ def run(
         settings=setting or [],
     )
     place = out or RunStore().path_of(what)
-    if (place / "spec.toml").exists():
-        raise refusal(
-            "--out",
-            "a directory that is empty or new",
-            f"a run in {place}; go on with it by: escapade resume {place}",
-        )
-    return live_and_tell(Run.create(place, what), json=json)
+    _refuse_to_replace(place, what)
+    return live_and_tell(Run.create(place, what), json=json, new=True)
+
+
+def _refuse_to_replace(place: Path, what: RunSpec) -> None:
+    """Refuse a directory in which a run was begun; say what can be done with it."""
+    from escapade.experiment import Run
+
+    if not (place / "spec.toml").exists() or Run(place).status == "new":
+        return  # nothing was lived there
+    there = Run(place)
+    same = (there.digest, there.spec.seed) == (what.digest, what.seed)
+    if there.status == "finished":
+        which = "this run, which is finished" if same else "another, which is finished"
+        advice = f"look at it by: escapade report {place}"
+    else:
+        which = "this run, begun before" if same else "another, begun before"
+        advice = f"go on with it by: escapade resume {place}"
+    raise refusal(
+        "--out", "a directory that is empty or new", f"{which}, in {place}; {advice}"
+    )
 
 
 def resume(directory: Directory, json: Json = False) -> int:
@@ -137,8 +151,13 @@ def resume(directory: Directory, json: Json = False) -> int:
     return live_and_tell(found, json=json)
 
 
-def live_and_tell(found: Run, *, json: bool, title: str | None = None) -> int:
-    """Live a run to its end, show how it gets on, and tell how it ended."""
+def live_and_tell(
+    found: Run, *, json: bool, title: str | None = None, new: bool = False
+) -> int:
+    """Live a run to its end, show how it gets on, and tell how it ended.
+
+    A new run whose budget cannot be promised leaves no directory behind.
+    """
     from escapade.cli.screen import Screen
     from escapade.experiment import Interruption, live
     from escapade.report import write_page
@@ -155,9 +174,12 @@ def live_and_tell(found: Run, *, json: bool, title: str | None = None) -> int:
                 screen.working("the report is written")
                 page = write_page(found)
     except AssumptionError as error:
+        if new:
+            found.withdraw()
         complain(str(error))
         if json:
-            print_json({"directory": str(place), "error": str(error)})
+            kept = {"directory": str(place)} if place.exists() else {}
+            print_json({**kept, "error": str(error)})
         return 1
     if summary is None:
         if json:

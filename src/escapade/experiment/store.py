@@ -26,7 +26,7 @@ from escapade.environments.world import World
 from escapade.errors import InvalidFileError, refusal
 from escapade.experiment.checkpoint import load_checkpoint, read_sealed
 from escapade.experiment.journal import Event, Journal
-from escapade.experiment.locking import LOCK
+from escapade.experiment.locking import LOCK, is_held
 from escapade.experiment.schema import create, storing
 from escapade.experiment.spec import PlantSpec, RunSpec, load_spec
 from escapade.knowledge.knowledge import Knowledge
@@ -47,7 +47,16 @@ _LIVED = (*FILES[1:], SUMMARY)
 
 def _left(name: str) -> bool:
     """Whether a file is what a death in the midst of making a run may leave."""
-    return name == LOCK or name.startswith(f".{SPEC}.")
+    return name in (LOCK, SPEC) or name.startswith(f".{SPEC}.")
+
+
+def _may_begin(place: Path) -> bool:
+    """Whether a directory holds nothing, or no more than a run that was not lived."""
+    if is_held(place) or any(not _left(entry.name) for entry in place.iterdir()):
+        return False
+    path = place / SPEC
+    # what somebody wrote by hand is not replaced
+    return not path.exists() or load_spec(path).to_toml() == path.read_text("utf-8")
 
 
 class Run:
@@ -71,13 +80,17 @@ class Run:
 
     @classmethod
     def create(cls, directory: str | PathLike[str], spec: RunSpec) -> Run:
-        """Make the directory of a new run; it must be empty or not exist."""
+        """Make the directory of a new run.
+
+        It must be empty or not exist, or hold a run of which nothing was lived, such as
+        one whose budget could not be promised; that one is replaced.
+        """
         place = Path(directory)
+        spec.make_world()  # refuses parameters that it cannot be made with
         with storing(place):
             place.mkdir(parents=True, exist_ok=True)
-            if any(not _left(entry.name) for entry in place.iterdir()):
+            if not _may_begin(place):
                 raise refusal("run", "a directory that is empty or new", str(place))
-            spec.make_world()  # refuses parameters that it cannot be made with
             text = spec.to_toml().encode()
             write_atomically(place / SPEC, lambda file: file.write(text))
         return cls(place)
@@ -142,6 +155,15 @@ class Run:
     def _untouched(self) -> bool:
         """Whether there is nothing yet but what the run is; it may have been killed."""
         return not any((self.directory / name).exists() for name in _LIVED)
+
+    def withdraw(self) -> None:
+        """Remove a run of which nothing was lived; one that has begun is left alone."""
+        entries = list(self.directory.iterdir())
+        if all(_left(entry.name) for entry in entries) and not is_held(self.directory):
+            with storing(self.directory):
+                for entry in entries:
+                    entry.unlink()
+                self.directory.rmdir()
 
     def _nothing_lived(self) -> str:
         return (

@@ -90,7 +90,8 @@ def _first_numbers(material: Material) -> Iterator[tuple[str, str]]:
         states = f"{plans[-1].content['known']:,} of {material.knowledge.n_states:,}"
         yield "states known", states
     if material.certificate is not None:
-        yield "certificate gap", f"{material.certificate.gap:.4g}"
+        gap = material.knowledge.reward_scale * material.certificate.gap
+        yield "certificate gap", f"{gap:.4g}"
 
 
 def _about(material: Material) -> str:

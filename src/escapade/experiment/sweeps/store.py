@@ -22,7 +22,7 @@ from typing import Any
 
 from escapade.errors import refusal
 from escapade.experiment.schema import storing
-from escapade.experiment.store import RunStore
+from escapade.experiment.store import JOURNAL, RunStore
 from escapade.experiment.sweeps.spec import SweepSpec, load_sweep
 from escapade.experiment.sweeps.table import Row, read_table
 from escapade.model.archives import write_atomically
@@ -65,17 +65,37 @@ class Sweep:
     def take(cls, directory: str | PathLike[str], spec: SweepSpec) -> Sweep:
         """Return the sweep in a directory, made or changed to be this one.
 
-        Runs that are there already stay, whether the new specification asks for them
-        or not.
+        Runs that are there already stay, and a sweep may grow: more combinations, and
+        other seeds.  One that would lose combinations which were lived is refused.
         """
         place = Path(directory)
         with storing(place):
             if place.is_dir() and any(place.iterdir()) and not cls.exists(place):
                 raise refusal("sweep", "a directory that is empty or new", str(place))
+            if cls.exists(place):
+                cls(place)._refuse_to_lose(spec)
             place.mkdir(parents=True, exist_ok=True)
             text = spec.to_toml().encode()
             write_atomically(place / SPEC_FILE, lambda file: file.write(text))
         return cls(place)
+
+    def _refuse_to_lose(self, spec: SweepSpec) -> None:
+        """Refuse a specification without combinations that were lived here."""
+        asked = {run.digest for run in spec.runs}
+        missing = [run for run in self.spec.runs if run.digest not in asked]
+        if not missing:
+            return
+        rows = self.rows() if self.results_path.exists() else []
+        lived = {row["run"] for row in rows if not row["error"]}
+        for run in missing:
+            if run.name in lived or (self.runs.path_of(run) / JOURNAL).exists():
+                raise refusal(
+                    "sweep",
+                    f"a specification that has all combinations of the sweep in "
+                    f"{self.directory}, or another directory (--out)",
+                    f"one without its {run.world} for {run.steps:,} steps, as in "
+                    f"{run.name}",
+                )
 
     @cached_property
     def spec(self) -> SweepSpec:
