@@ -268,7 +268,10 @@ def test_a_second_demo_sets_up_nothing(checkout):
     for name in ["bin/python", ".ready-to-run"]:
         (checkout / ".venv" / name).touch()
     second = make(checkout, "--dry-run", "demo").stdout
-    assert second.split() == [".venv/bin/escapade", "demo"]
+    lived, said = second.splitlines()
+    assert lived.split() == [".venv/bin/escapade", "demo"]
+    assert said.startswith("echo")
+    assert ". .venv/bin/activate" in said
     later = (checkout / ".venv" / ".ready-to-run").stat().st_mtime + 10
     os.utime(checkout / "requirements.lock", (later, later))
     third = make(checkout, "--dry-run", "demo").stdout

@@ -137,7 +137,11 @@ def test_a_budget_that_cannot_be_promised_ends_with_1(run):
     assert done.exit_code == 1
     assert "promised from the start" in done.stderr
     assert done.stderr.count("\n") == 1
+    assert "`escapade check barrier-grid -p 'budget=[0.01, 0.01]'` tells" in done.stderr
     assert not Path("here").exists()
+    asked = run("check", "barrier-grid", "-p", "budget=[0.01, 0.01]")
+    assert asked.exit_code == 1
+    assert "what would mend it" in asked.stdout
     told = run(*words, "budget=[0.01, 0.01]", "--json")
     assert list(json.loads(told.stdout)) == ["error"]
 

@@ -73,6 +73,8 @@ def test_a_run_that_fails_is_told_and_ends_with_1(run):
     assert done.exit_code == 1
     assert "runs        1, 1 of them failed" in done.stdout
     assert "promised from the start" in done.stderr.splitlines()[-1]
+    assert "`escapade check WORLD` tells" in done.stderr.splitlines()[-1]
+    assert done.stderr.count("tells the least budget") == 1
     done = run("sweep", "broke.toml", "--json")
     assert done.exit_code == 1
     assert len(json.loads(done.stdout)["failures"]) == 1

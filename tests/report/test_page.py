@@ -252,6 +252,11 @@ def test_values_are_shown_as_the_problem_counts_and_the_map_is_stated(tmp_path):
     # what stands on the page is turned back, and nothing else is beside it
     page = build_page(run)
     text = " ".join(parsed(page).text)
+    gap = f"{own['gap']:.4g}"
+    assert own["gap"] > 2 * found["gap"]
+    assert re.search(rf"certificate gap\s+{re.escape(gap)}", text)
+    assert f"known to within {gap} only" in run.summary["verdict"]
+    assert "in the problem's own units" in run.summary["verdict"]
     oracle = material.oracle
     assert f"earns {number(run.world.raw_value(oracle.value))}, within" in text
     assert f"earns {number(run.world.raw_value(oracle.best))} from" in text

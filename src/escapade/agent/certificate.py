@@ -161,7 +161,9 @@ def certify(
         safe=safe,
         exposure=belief.failure_probability,
         unreachable=unreachable,
-        message=_message(best - lower, epsilon, safe, unreachable.size),
+        message=_message(
+            best - lower, epsilon, safe, unreachable.size, knowledge.reward_scale
+        ),
         optimism=optimism,
     )
 
@@ -242,15 +244,22 @@ def _kept_for_certain(
     return found.policy.pair_weights(problem)
 
 
-def _message(gap: float, epsilon: float, safe: bool, unreachable: int) -> str:
+def _message(
+    gap: float, epsilon: float, safe: bool, unreachable: int, scale: float
+) -> str:
+    """Return the outcome, with the gap as the problem itself counts."""
+    found, asked = f"{scale * gap:.4g}", f"{scale * epsilon:.6g}"
+    units = ""
+    if scale != 1.0:
+        units = f" (in the problem's own units, {scale:.4g} to the agent's 1)"
     if not safe:
         text = "the policy is not certified to keep the budget from here"
     elif gap <= epsilon:
-        text = f"the policy is within {gap:.4g} of the best that keeps the budget"
+        text = f"the policy is within {found} of the best that keeps the budget{units}"
     else:
         text = (
             f"the policy keeps the budget; how far from the best it is, is known to "
-            f"within {gap:.4g} only, more than the {epsilon:g} asked for"
+            f"within {found} only, more than the {asked} asked for{units}"
         )
     if unreachable:
         text += (

@@ -9,6 +9,7 @@ import typer
 
 from escapade.cli.options import Json, worlds
 from escapade.cli.output import print_json, say, show_facts
+from escapade.cli.run import pairs
 from escapade.errors import refusal
 
 if TYPE_CHECKING:
@@ -38,6 +39,12 @@ def check(
             "--model", help="Of a world, examine the true model, not what is told."
         ),
     ] = False,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", "-p", metavar="KEY=VALUE", help="A parameter of the world."
+        ),
+    ] = None,
     epsilon: Annotated[float, typer.Option(help="Accuracy asked for.")] = 1.0,
     delta: Annotated[
         float, typer.Option(help="Probability with which the promise may break.")
@@ -51,7 +58,7 @@ def check(
 
     Ends with 1 if it cannot, and says what would mend that.
     """
-    problem, note = _read(plant, model=model)
+    problem, note = _read(plant, parameter or [], model=model)
     if budget is not None:
         wanted = problem.n_costs
         if len(budget) != wanted:
@@ -80,13 +87,20 @@ def check(
     return 0 if found.promisable else 1
 
 
-def _read(plant: str, *, model: bool) -> tuple[Knowledge | CMDP, str]:
+def _read(
+    plant: str, parameters: list[str], *, model: bool
+) -> tuple[Knowledge | CMDP, str]:
     """Return what is to be examined, and a sentence about it."""
     from escapade import environments
 
     if plant in environments.names():
-        world = environments.make(plant)
+        from escapade.experiment import RunSpec
+
+        made = pairs("--set", parameters)
+        world = RunSpec(world=plant, steps=1, parameters=made).make_world()
         return (world.cmdp if model else world.knowledge), world.description
+    if parameters:
+        raise refusal("--set", "no parameters beside a file", parameters[0])
     path = Path(plant)
     if not path.suffix:
         raise refusal(

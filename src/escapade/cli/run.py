@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from contextlib import nullcontext
 from pathlib import Path
@@ -176,10 +177,11 @@ def live_and_tell(
     except AssumptionError as error:
         if new:
             found.withdraw()
-        complain(str(error))
+        said = str(error).replace("escapade.preflight(knowledge)", _check_of(spec))
+        complain(said)
         if json:
             kept = {"directory": str(place)} if place.exists() else {}
-            print_json({**kept, "error": str(error)})
+            print_json({**kept, "error": said})
         return 1
     if summary is None:
         if json:
@@ -195,6 +197,22 @@ def live_and_tell(
     else:
         tell_end(found, summary, page)
     return 0 if summary["promise_kept"] else 1
+
+
+def _check_of(spec: RunSpec) -> str:
+    """Return the command that examines the world of a run before it is lived in."""
+    from escapade.environments.registry import parameters
+    from escapade.experiment.toml_text import toml_value
+
+    usual = parameters(spec.world)
+    changed = [
+        shlex.quote(f"{key}={toml_value(value)}")
+        for key, value in spec.parameters.items()
+        if value != usual[key]
+    ]
+    return (
+        " ".join([f"`escapade check {spec.world}", *(f"-p {p}" for p in changed)]) + "`"
+    )
 
 
 def tell_end(found: Run, summary: dict[str, Any], page: Path | None) -> None:

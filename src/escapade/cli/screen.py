@@ -284,7 +284,9 @@ class Screen:
         known = int(agent.planned.plan.known.sum())
         promise = ", ".join(map(amount, agent.promise))
         reserved = ", ".join(map(amount, agent.planned.ledger.w[:, state]))
-        gap = "not looked at yet" if agent.gap is None else amount(agent.gap)
+        gap = "not looked at yet"
+        if agent.gap is not None:
+            gap = amount(terms.reward_scale * agent.gap)
         largest = ", ".join(map(amount, self._paid.largest))
         budget = ", ".join(map(amount, trace.budget))
         return {

@@ -164,7 +164,8 @@ def _tell_end(found: Sweep, *, kept: int, page: Path | None) -> None:
     for reason, count in Counter(failed.values()).most_common():
         first = next(name for name, why in failed.items() if why == reason)
         which = first if count == 1 else f"{count:,} runs, {first} the first of them,"
-        complain(f"{which} failed: {reason}")
+        said = reason.replace("escapade.preflight(knowledge)", "`escapade check WORLD`")
+        complain(f"{which} failed: {said}")
     show_facts(
         {
             "runs": f"{len(rows):,}, {len(failed):,} of them failed",

@@ -26,7 +26,7 @@ from escapade.environments.world import World
 from escapade.errors import InvalidFileError, refusal
 from escapade.experiment.checkpoint import load_checkpoint, read_sealed
 from escapade.experiment.journal import Event, Journal
-from escapade.experiment.locking import LOCK, is_held
+from escapade.experiment.locking import LOCK, RunLock, is_held
 from escapade.experiment.schema import create, storing
 from escapade.experiment.spec import PlantSpec, RunSpec, load_spec
 from escapade.knowledge.knowledge import Knowledge
@@ -52,11 +52,14 @@ def _left(name: str) -> bool:
 
 def _may_begin(place: Path) -> bool:
     """Whether a directory holds nothing, or no more than a run that was not lived."""
-    if is_held(place) or any(not _left(entry.name) for entry in place.iterdir()):
+    if any(not _left(entry.name) for entry in place.iterdir()):
         return False
     path = place / SPEC
+    if not path.exists():
+        return True
+    RunLock(place).close()  # refused while somebody begins to live it
     # what somebody wrote by hand is not replaced
-    return not path.exists() or load_spec(path).to_toml() == path.read_text("utf-8")
+    return load_spec(path).to_toml() == path.read_text("utf-8")
 
 
 class Run:

@@ -143,7 +143,8 @@ def _known(material: Material) -> Figure:
     ]
     gaps = [(p.step, p.content["gap"]) for p in plans if p.content["gap"] is not None]
     if gaps:
-        steps, sizes = zip(*gaps, strict=True)
+        steps = [step for step, _ in gaps]
+        sizes = [material.knowledge.reward_scale * gap for _, gap in gaps]
         gap = line(steps, sizes, "certificate gap (right)", "escape")
         marker = {"symbol": "circle", "size": 6, "color": "var(--escape)"}
         data.append(gap | {"mode": "lines+markers", "marker": marker, "yaxis": "y2"})

@@ -103,7 +103,7 @@ def _in_own_units(material: Material) -> list[str]:
     return [
         f"In the problem's own units, in which {told.reward_map}, the policy found "
         f"earns from {lower} to {upper}, and nobody within budget more than {most}; "
-        f"the gap above is {number(told.reward_scale * found.gap)} there."
+        f"the gap is {number(told.reward_scale * found.gap)} there."
     ]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Literal, get_args
 
 from escapade.errors import InvalidFileError, refusal
@@ -39,6 +40,7 @@ EngineName = Literal["joblib", "ray"]
 
 _LOOK_EVERY = 0.5
 _GRACE = 60.0
+_NEWS_WIDTH = 110
 """Seconds for which workers may set their runs aside before they are ended."""
 
 
@@ -248,7 +250,9 @@ class _Conductor:
         self._rows[run.name] = row
         self._table.append([row])
         if row["error"]:
-            self._news.append(f"{run.name} failed: {row['error']}")
+            # in full it stands in the table, and the command tells it at the end
+            said = shorten(str(row["error"]), _NEWS_WIDTH, placeholder=" ...")
+            self._news.append(f"{run.name} failed: {said}")
 
     def _note(self, what: str, run: RunSpec, **more: Any) -> None:
         line = canonical({"at": time.time(), "what": what, "run": run.name, **more})
