@@ -118,8 +118,13 @@ def test_a_flipped_bit_ends_with_1(run, tmp_path):
         (("run", "wall-cycle", "-s", "epsilon=a"), "settings.epsilon: expected"),
         (("run", "wall-cycle", "--spec", "x.toml"), "--spec: expected no other"),
         (("run", "--spec", "x.toml"), "x.toml: expected a specification"),
-        (("resume", "nowhere"), "run: expected a directory with a spec.toml"),
-        (("verify", "nowhere"), "run: expected a directory with a spec.toml"),
+        (("resume", "nowhere"), "found nowhere, which does not exist"),
+        (
+            ("verify", "nowhere"),
+            "DIR: expected the directory of a run, found nowhere, ",
+        ),
+        (("report", "nowhere"), "found nowhere, which does not exist"),
+        (("serve", "new", "--stdio"), "--knowledge or --env to begin one with, found"),
     ],
 )
 def test_what_is_wrong_is_one_line(run, words, message):
@@ -268,6 +273,48 @@ def test_a_run_that_was_killed_before_its_first_step(run, tmp_path):
         tmp_path / "plant", ep.environments.wall_cycle(3).knowledge, ep.E4Settings()
     )
     assert "plant, where nothing was asked yet" in run("verify", "plant").stderr
+
+
+def test_what_a_directory_holds_instead_of_a_run_is_said(run, tmp_path):
+    from escapade.experiment import PlantRun
+
+    told = ep.environments.wall_cycle(3).knowledge
+    PlantRun.begin(tmp_path / "plant", told, ep.E4Settings())
+    Run.create(tmp_path / "alone", RunSpec(world="three-state-loop", steps=9))
+    (tmp_path / "many").mkdir()
+    (tmp_path / "many" / "sweep.toml").touch()
+    (tmp_path / "side").mkdir()
+    (tmp_path / "side" / "comparison.json").touch()
+    (tmp_path / "empty").mkdir()
+    for words, message in (
+        (("resume", "plant"), "by escapade.open or: escapade serve plant --stdio"),
+        (("resume", "many"), "by: escapade sweep many/sweep.toml --out many"),
+        (("verify", "many"), "found the sweep in many; its runs are in many/runs"),
+        (("verify", "side"), "found the comparison in side, of which no journals"),
+        (("resume", "side"), "show it by: escapade report side"),
+        (("resume", "empty"), "run: expected a directory with a spec.toml, found"),
+        (("serve", "alone", "--stdio"), "found a simulated run, which goes on by"),
+        (("serve", "plant", "--stdio", "--seed", "2"), "seed 2 instead of 0"),
+        (
+            ("serve", "plant", "--stdio", "-s", "known_after=7"),
+            "found known_after 7 instead of 5",
+        ),
+    ):
+        done = run(*words)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_life_is_served_with_settings(run, tmp_path):
+    from escapade.experiment import PlantRun
+
+    words = ("serve", "plant", "--stdio", "--env", "wall-cycle")
+    assert "epsilon: expected" in run(*words, "-s", "epsilon=-1").stderr
+    assert run(*words, "-s", "known_after=7", "--seed", "3").exit_code == 0
+    settings = PlantRun(tmp_path / "plant").plant_spec.make_settings()
+    assert (settings.known_after, settings.seed) == (7, 3)
+    assert run("serve", "plant", "--stdio", "-s", "known_after=7").exit_code == 0
 
 
 def test_times_are_said_as_people_say_them():

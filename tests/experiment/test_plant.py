@@ -16,6 +16,7 @@ from escapade.errors import AssumptionError, InvalidFileError, InvalidInputError
 from escapade.experiment import PlantRun, find_run
 from escapade.experiment.export import export
 from escapade.experiment.verification import verify
+from escapade.knowledge.files import first_difference
 
 SETTINGS = ep.E4Settings(known_after=2, seed=3)
 
@@ -304,11 +305,21 @@ def test_other_knowledge_or_settings_are_refused(tmp_path, plant):
     with begin(path, plant) as agent:
         plant.live(agent, 3)
     other = ep.environments.wall_cycle(size=3, budget=9.0).knowledge
-    with pytest.raises(InvalidInputError, match="knowledge: expected what the life"):
+    with pytest.raises(
+        InvalidInputError, match=r"life in .*, found budget 9.0 instead of 10.0"
+    ):
         ep.open(path, knowledge=other)
-    with pytest.raises(InvalidInputError, match="settings: expected what the life"):
+    with pytest.raises(
+        InvalidInputError, match=r"settings: expected what the .*, found known_after"
+    ):
         ep.open(path, settings=ep.E4Settings(seed=4))
-    with pytest.raises(InvalidInputError, match="knowledge: expected what the agent"):
+    unnamed = ep.environments.wall_cycle(size=3, budget=10.0)
+    assert first_difference(unnamed.knowledge, plant.knowledge) is None
+    mends = ep.environments.wall_cycle(size=4).knowledge
+    assert first_difference(mends, plant.knowledge) == "n_states 16 instead of 9"
+    with pytest.raises(
+        InvalidInputError, match=r"path: .* knowledge to begin .* no journal at .*new"
+    ):
         ep.open(tmp_path / "new")
     with pytest.raises(InvalidInputError, match="a seed"):
         ep.open(

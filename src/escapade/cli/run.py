@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from escapade.cli.kept import run_in
 from escapade.cli.options import Json, one_of, worlds
 from escapade.cli.output import complain, print_json, say, show_facts
 from escapade.errors import AssumptionError, refusal
@@ -143,9 +144,7 @@ def resume(directory: Directory, json: Json = False) -> int:
     The run goes on as if it had never been interrupted, decision by decision.  A run
     that is finished is left alone.
     """
-    from escapade.experiment import Run
-
-    found = Run(directory)
+    found = run_in(directory, simulated=True)
     summary = found.summary
     if summary is not None and not json:
         say(f"{directory}: finished already")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from escapade.cli.run import pairs
 from escapade.errors import refusal
 
 if TYPE_CHECKING:
+    from escapade.agent.settings import E4Settings
     from escapade.knowledge.knowledge import Knowledge
 
 __all__ = ["serve"]
@@ -33,7 +35,18 @@ def serve(
         str | None,
         typer.Option(help="Instead: what is told of this world."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of a new life.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Of a new life.  [default: 0]")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--setting",
+            "-s",
+            metavar="KEY=VALUE",
+            help="A setting of the agent, for a new life.",
+        ),
+    ] = None,
 ) -> int:
     """Answer a controller, line by line, and write everything down.
 
@@ -41,19 +54,39 @@ def serve(
     is answered by one line.  A decision is on disk before it is answered.  All answers
     are JSON, so there is no --json.
     """
-    from escapade.agent.settings import E4Settings
     from escapade.experiment.plant import open_plant
     from escapade.experiment.serving import serve as answer
-    from escapade.experiment.store import PlantRun
 
     if not stdio:
         raise refusal("--stdio", "to be given, for there is no other way", "nothing")
     told = _knowledge(knowledge, env)
-    new = not PlantRun.exists(directory)
-    settings = E4Settings(seed=seed) if new else None
+    settings = _settings(directory, told, seed, pairs("--setting", setting or []))
     with open_plant(directory, knowledge=told, settings=settings) as plant:
         answer(plant, sys.stdin, sys.stdout)
     return 0
+
+
+def _settings(
+    directory: Path, told: Knowledge | None, seed: int | None, given: dict[str, Any]
+) -> E4Settings | None:
+    """Return the settings of a new life, or those that are held against an old one."""
+    from escapade.experiment.spec import settings_of
+    from escapade.experiment.store import PlantRun
+
+    if not PlantRun.exists(directory):
+        if told is None:
+            raise refusal(
+                "DIR",
+                "the journal of a life, or --knowledge or --env to begin one with",
+                f"no journal at {directory}",
+            )
+        return settings_of(given, seed=0 if seed is None else seed)
+    if seed is None and not given:
+        return None
+    began = PlantRun(directory).plant_spec
+    return settings_of(
+        {**began.settings, **given}, seed=began.seed if seed is None else seed
+    )
 
 
 def _knowledge(file: Path | None, env: str | None) -> Knowledge | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from escapade.cli.kept import run_in
 from escapade.cli.options import Json
 from escapade.cli.output import print_json, say, show_table
 
@@ -25,10 +26,9 @@ def verify(
     journal holds.
     """
     from escapade.cli.screen import Ticker
-    from escapade.experiment import find_run
     from escapade.experiment.verification import verify as derive
 
-    found = find_run(directory)
+    found = run_in(directory)
     with Ticker(1, quiet=json) as tell:
         outcome = derive(found, on_progress=tell)
     if json:

@@ -87,7 +87,9 @@ class Plant:
         if not PlantRun.exists(directory):
             if knowledge is None:
                 raise refusal(
-                    "knowledge", "what the agent is told", "none, for a start"
+                    "path",
+                    "the journal of a life, or knowledge to begin one with",
+                    f"no journal at {directory}",
                 )
             settings = settings or E4Settings()
             E4(knowledge, settings)  # one that cannot promise is not begun

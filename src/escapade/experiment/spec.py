@@ -87,6 +87,11 @@ def _of_agent(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: _plain(getattr(made, name)) for name in _OF_AGENT}
 
 
+def settings_of(settings: dict[str, Any], *, seed: int) -> E4Settings:
+    """Return settings told by name; refuse those that are none or out of range."""
+    return E4Settings(**_of_agent(settings), seed=seed)
+
+
 def _plain(value: Any) -> Any:
     """Return a setting as TOML can hold it; what is not set is left out."""
     if is_dataclass(value) and not isinstance(value, type):
@@ -272,7 +277,13 @@ class PlantSpec(BaseModel):
     def from_toml(cls, text: str, *, source: str) -> PlantSpec:
         """Read a specification."""
         try:
-            return cls(**tomllib.loads(text))
+            told = tomllib.loads(text)
+            if "world" in told:
+                raise InvalidFileError(
+                    f"{source}: expected what a life beside a plant began with, found "
+                    f"a simulated run, which goes on by: escapade resume"
+                )
+            return cls(**told)
         except (tomllib.TOMLDecodeError, ValidationError) as error:
             said = str(error).splitlines()[0]
             raise InvalidFileError(

@@ -15,6 +15,7 @@ Reading never disturbs a run that is being written.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -29,6 +30,7 @@ from escapade.experiment.journal import Event, Journal
 from escapade.experiment.locking import LOCK, RunLock, is_held
 from escapade.experiment.schema import create, storing
 from escapade.experiment.spec import PlantSpec, RunSpec, load_spec
+from escapade.knowledge.files import first_difference
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.archives import write_atomically
 from escapade.simulation.trace import Trace
@@ -293,14 +295,18 @@ class PlantRun(Run):
     def check(self, knowledge: Knowledge | None, settings: E4Settings | None) -> None:
         """Refuse knowledge or settings other than those that the life began with."""
         spec = self.plant_spec
+        began = f"what the life in {self.directory} began with"
         if knowledge is not None and knowledge.fingerprint != spec.knowledge:
-            raise refusal(
-                "knowledge", f"what the life in {self.directory} began with", "other"
-            )
-        if settings is not None and settings != spec.make_settings():
-            raise refusal(
-                "settings", f"what the life in {self.directory} began with", "others"
-            )
+            differs = first_difference(knowledge, self.knowledge)
+            raise refusal("knowledge", began, differs or "other")
+        if settings is None:
+            return
+        for field in fields(E4Settings):
+            found = getattr(settings, field.name)
+            told = getattr(spec.make_settings(), field.name)
+            if found != told:
+                differs = f"{field.name} {found!r} instead of {told!r}"
+                raise refusal("settings", began, differs)
 
     def _nothing_lived(self) -> str:
         return f"{self.directory}, where nothing was asked yet"

@@ -30,6 +30,7 @@ from escapade.uncertainty.packing import pack_set, unpack_set
 
 __all__ = [
     "fingerprint_of",
+    "first_difference",
     "holds_knowledge",
     "load_knowledge",
     "pack_knowledge",
@@ -195,6 +196,35 @@ def unpack_knowledge(
 def fingerprint_of(knowledge: Knowledge) -> str:
     """Return the SHA-256 of everything that is known."""
     return digest(*pack_knowledge(knowledge))
+
+
+def first_difference(mine: Knowledge, theirs: Knowledge) -> str | None:
+    """Return in words where two differ first; ``None`` where they are the same."""
+    (told, arrays), (other, others) = pack_knowledge(mine), pack_knowledge(theirs)
+    mine_all, theirs_all = {**told, **arrays}, {**other, **others}
+    first = ("n_states", "n_actions", "discount", "budget", "cost_max")
+    for name in dict.fromkeys([*first, *mine_all, *theirs_all]):
+        one, two = mine_all.get(name), theirs_all.get(name)
+        if _bytes_of(one) != _bytes_of(two):
+            shown = _as_number(one), _as_number(two)
+            if None in shown:
+                return f"other {name}"
+            return f"{name} {shown[0]} instead of {shown[1]}"
+    return None
+
+
+def _as_number(part: Any) -> float | int | None:
+    """Return a part that is one number as such; ``None`` for any other."""
+    if isinstance(part, np.ndarray):
+        part = part.item() if part.size == 1 else None
+    return part if isinstance(part, int | float) else None
+
+
+def _bytes_of(part: Any) -> str:
+    """Return the digest of one part, header or array."""
+    if isinstance(part, np.ndarray):
+        return digest({}, {"part": part})
+    return digest({"part": part}, {})
 
 
 # -- files -----------------------------------------------------------------------------
