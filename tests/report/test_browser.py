@@ -134,10 +134,10 @@ def spread_out(swept, tmp_path_factory):
 def test_a_sweep_is_drawn_along_the_axis_that_the_keys_choose(visit, spread_out):
     page = visit(spread_out)
     title = "document.getElementById('reward').layout.xaxis.title.text"
-    assert page.evaluate(title) == "size"
+    assert page.evaluate(title) == "known_after"
     page.locator("#along").focus()
     page.keyboard.press("ArrowDown")
-    assert page.evaluate(title) == "known_after"
+    assert page.evaluate(title) == "size"
     page.keyboard.press("ArrowDown")
     assert page.evaluate(title) == "world"
     worlds = "document.getElementById('gap').layout.xaxis.title.text"

@@ -69,11 +69,13 @@ def test_names_stay_text_and_nothing_is_loaded(page):
 
 def test_every_axis_that_varies_can_be_drawn_along(swept, page):
     along = data_of(page)["along"]
-    assert list(along) == ["parameters.size", "settings.known_after", "world"]
+    # first the one that varies in both worlds
+    assert list(along) == ["settings.known_after", "parameters.size", "world"]
+    assert "Along size there is nothing of queue" in text_of(page)
     for figures in along.values():
         ids = [figure["id"] for figure in figures]
         assert ids == ["reward", "worst", "value", "gap", "known"]
-    assert data_of(page)["figures"] == along["parameters.size"]
+    assert data_of(page)["figures"] == along["settings.known_after"]
     rows = [row for row in swept.rows() if not row["error"]]
     chosen = [
         row["reward_per_step"]
@@ -106,6 +108,15 @@ def test_every_axis_that_varies_can_be_drawn_along(swept, page):
     # series are told apart without their colours
     looks = {(v["marker"]["symbol"], v["line"]["dash"]) for v in lines.values()}
     assert len(looks) == len(lines) == 2
+
+
+def test_what_has_one_value_is_no_axis(swept, tmp_path):
+    def small_only(row):
+        return None if row["parameters.size"] == 4 else row
+
+    page = build_sweep_page(rewritten(swept, tmp_path / "small", small_only))
+    assert list(data_of(page)["along"]) == ["settings.known_after", "world"]
+    assert "size has one value, 3: it is no axis." in text_of(page)
 
 
 def test_the_table_has_mean_and_ends(swept, page):

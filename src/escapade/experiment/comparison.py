@@ -40,17 +40,16 @@ from escapade.baselines import make as make_baseline
 from escapade.baselines import names as baseline_names
 from escapade.baselines.oracle_lp import OracleLP
 from escapade.environments.world import World
-from escapade.errors import AssumptionError, refusal
+from escapade.errors import AssumptionError, check_kind, refusal
 from escapade.experiment.versions import versions
 from escapade.knowledge.knowledge import Knowledge
 from escapade.model.arguments import MOST_INDEX, read_count
+from escapade.simulation.makers import MakeAgent, check_maker
 from escapade.simulation.simulate import live_through
 from escapade.simulation.trace import discounted_from
 from escapade.typing import Agent, FloatArray
 
 __all__ = ["Comparison", "Contestant", "compare"]
-
-MakeAgent = Callable[[Knowledge, int], Agent]
 
 _PAPER = {"requirements": "reported"}
 """The paper's mode goes on where its lemma does not hold, without a promise."""
@@ -215,7 +214,7 @@ def compare(
     seed
         Seeds of all agents and worlds follow from it.
     agents
-        Others instead of all of them: a name, and a function of knowledge and seed.
+        Others instead of all of them: names, and functions of (knowledge, seed).
         The oracle is always there.
     on_life
         Called after each life with how many there were, and how many there will be.
@@ -230,7 +229,10 @@ def compare(
     """
     steps = read_count("steps", steps, least=_BINS, most=MOST_INDEX)
     lifetimes = read_count("lifetimes", lifetimes, least=1, most=MOST_INDEX)
-    chosen = dict(_everybody() if agents is None else agents)
+    if isinstance(world, str):
+        raise refusal("world", "a World, as from environments.make", repr(world))
+    check_kind("world", world, World)
+    chosen = _everybody() if agents is None else _read_agents(agents)
     if "oracle" in chosen:
         raise refusal("agents", "names other than 'oracle', which is there", "one")
     chosen["oracle"] = lambda knowledge, own: OracleLP(
@@ -265,6 +267,18 @@ def compare(
         ),
         versions=versions(),
     )
+
+
+def _read_agents(agents: object) -> dict[str, MakeAgent]:
+    if not isinstance(agents, Mapping):
+        raise refusal(
+            "agents",
+            "a dict of names and functions of (knowledge, seed)",
+            f"a {type(agents).__name__}",
+        )
+    for name, make in agents.items():
+        check_maker(f"agents[{name!r}]", make)
+    return dict(agents)
 
 
 def _everybody() -> dict[str, MakeAgent]:

@@ -321,12 +321,46 @@ def _word(value: Any) -> str:
 
 
 def _axes(groups: Sequence[Combination]) -> list[str]:
-    """Return the axes to draw along: those that vary, numbers first."""
-    axes = list(groups[0].choices) if groups else []
-    axes.sort(key=lambda axis: not _is_scale(groups, axis))
+    """Return the axes to draw along: those that vary in all worlds, numbers first."""
+    axes = [
+        axis
+        for axis in (groups[0].choices if groups else ())
+        if len(_values_along(groups, axis)) > 1
+    ]
+    axes.sort(key=lambda a: (not _varies(groups, a), not _is_scale(groups, a)))
     if len({group.world for group in groups}) > 1 or not axes:
         axes.append(_WORLD)
     return axes
+
+
+def _values_along(groups: Sequence[Combination], axis: str) -> set[str]:
+    """Return the values that an axis has, in words."""
+    return {_word(v) for v in (_at(group, axis) for group in groups) if v is not None}
+
+
+def _varies(groups: Sequence[Combination], axis: str) -> bool:
+    """Whether an axis has several values in every world."""
+    return all(
+        len(_values_along([g for g in groups if g.world == world], axis)) > 1
+        for world in {group.world for group in groups}
+    )
+
+
+def _lacking(groups: Sequence[Combination], axes: Sequence[str]) -> Iterator[str]:
+    """Say what is not drawn along the axes, and what has one value only."""
+    worlds = list(dict.fromkeys(group.world for group in groups))
+    for axis in axes:
+        have = {group.world for group in groups if _at(group, axis) is not None}
+        without = [world for world in worlds if world not in have]
+        if without:
+            yield (
+                f"Along {_plainly(axis)} there is nothing of {', '.join(without)}, "
+                f"where it is no choice."
+            )
+    for axis in groups[0].choices if groups else ():
+        values = _values_along(groups, axis)
+        if len(values) == 1:
+            yield f"{_plainly(axis)} has one value, {values.pop()}: it is no axis."
 
 
 def _at(group: Combination, axis: str) -> Any:
@@ -349,6 +383,7 @@ def _choice(groups: Sequence[Combination], along: Sequence[str]) -> str:
         "marks are single seeds."
     )
     told = [group for group in groups if group.rows]
+    said = " ".join([said, *_lacking(told, along)])
     left = max(len(_series(told, axis)) for axis in along) - _MOST_SERIES
     if left > 0:
         said += (

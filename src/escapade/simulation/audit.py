@@ -47,6 +47,7 @@ from escapade.agent.phases import Phase
 from escapade.errors import refusal
 from escapade.model.arguments import MOST_INDEX, read_count, read_number
 from escapade.simulation.audit_report import Audit, PhaseAccount
+from escapade.simulation.makers import MakeAgent, check_maker
 from escapade.simulation.simulate import live_through
 from escapade.simulation.trace import Trace, discounted_from
 from escapade.theory.betting import upper_mean_bound
@@ -54,11 +55,9 @@ from escapade.typing import Agent, CodeArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from escapade.environments.world import World
-    from escapade.knowledge.knowledge import Knowledge
 
 __all__ = ["audit"]
 
-MakeAgent = Callable[["Knowledge", int], Agent]
 
 _BLOCK = 0.1
 """Steps in a block, as a share of the horizon 1/(1 − γ)."""
@@ -121,10 +120,7 @@ def audit(
     seeds = np.random.SeedSequence(read_count("seed", seed)).generate_state(
         2 * lifetimes, np.uint32
     )
-    if not callable(make_agent):
-        raise refusal(
-            "make_agent", "a function of knowledge and seed", repr(make_agent)
-        )
+    check_maker("make_agent", make_agent)
     if not callable(getattr(world, "make_env", None)):
         raise refusal("world", "a World, such as those of environments", repr(world))
     knowledge = world.knowledge

@@ -16,7 +16,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Literal, get_args
 
-from escapade.errors import InvalidFileError, refusal
+from escapade.errors import InvalidFileError, check_kind, refusal
 from escapade.experiment.locking import RunLock
 from escapade.experiment.schema import canonical, storing
 from escapade.experiment.spec import RunSpec
@@ -114,6 +114,9 @@ def sweep(
     StorageError
         If the table cannot be written.
     """
+    if isinstance(spec, str | Path):
+        raise refusal("spec", "a SweepSpec, as load_sweep reads it", repr(str(spec)))
+    check_kind("spec", spec, SweepSpec)
     if engine not in get_args(EngineName):
         raise refusal("engine", f"one of {list(get_args(EngineName))}", repr(engine))
     if workers is not None:
