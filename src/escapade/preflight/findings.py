@@ -150,17 +150,21 @@ class Preflight:
             "promisable": "yes" if self.promisable else "no",
             "least budget": _joined(self.least_budget)
             + (", in proportion to each other" if self.n_costs > 1 else ""),
-            "fallback": f"costs {_joined(self.fallback_cost)} from the start at worst",
+            "fallback": f"costs {_joined(self.fallback_cost)} from the start at worst, "
+            f"wherever it may lead",
             "not promisable": f"{self.unpromisable_states.size} states, "
             f"{self.never_promisable.size} of them whatever is true",
             "open at birth": f"{self.open_pairs} pairs, {self.open_states} states; "
             f"{self.untried_pairs.size} pairs there will never be tried",
-            "the paper's rule": "could promise it" if self.lemma_holds else "could not",
+            "the paper's rule": "could promise it"
+            if self.lemma_holds
+            else "could not promise it",
         }
         if binding is not None:
             sign = "<=" if binding.holds else ">"
             facts["binding"] = (
-                f"({binding.name}) {binding.sentence}: {binding.left:.6g} {sign} "
+                f"({binding.name}) {binding.sentence}: "
+                f"{'holds' if binding.holds else 'fails'}, {binding.left:.6g} {sign} "
                 f"{binding.right:.6g}"
             )
         open_ = "not known, as rewards are not"
