@@ -10,6 +10,7 @@ import re
 import struct
 import sys
 import termios
+from types import SimpleNamespace
 
 from escapade.cli import screen
 from escapade.experiment import Run, RunSpec, live
@@ -46,6 +47,24 @@ def test_the_ledger_is_live_and_stays_when_it_ends(tmp_path, monkeypatch):
     for fact in ("phase", "known states", "promise", "realised", "certificate gap"):
         assert fact in last
     assert "the report is written" not in last
+    (run.directory / "summary.json").unlink()
+    with screen.Screen("walk", 600, run=run):
+        again = terminal.getvalue().removeprefix(said)
+    assert "the journal is read" in again
+    assert "begun before, 600 in all" in again
+    assert "the first plan is made" not in again
+
+
+def test_kernels_that_were_not_compiled_are_told(tmp_path, monkeypatch):
+    from escapade.kernels import lifetime
+
+    monkeypatch.setattr(lifetime, "live", SimpleNamespace(stats=None))
+    assert screen._is_compiled()  # as without a compiler
+    stats = SimpleNamespace(cache_path=str(tmp_path))
+    monkeypatch.setattr(lifetime, "live", SimpleNamespace(stats=stats))
+    assert screen.Screen._opening(begun=False).startswith("kernels are compiled")
+    (tmp_path / "lifetime.live-1.py311.nbi").touch()
+    assert screen.Screen._opening(begun=False) == "the first plan is made"
 
 
 def test_long_work_says_how_far_it_is(monkeypatch, capsys):

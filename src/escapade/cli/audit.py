@@ -11,7 +11,7 @@ import typer
 from escapade.cli.options import Json, worlds
 from escapade.cli.output import complain, print_json, say
 from escapade.cli.run import pairs
-from escapade.errors import AssumptionError, refusal
+from escapade.errors import AssumptionError, did_you_mean, refusal
 
 if TYPE_CHECKING:
     from escapade.agent.settings import E4Settings
@@ -83,7 +83,8 @@ def audit(
         settings=pairs("--setting", setting or []),
     )
     if agent not in _agents(""):
-        raise refusal("--agent", f"one of {_agents('')}", repr(agent))
+        hint = did_you_mean(agent, _agents(""))
+        raise refusal("--agent", f"one of {_agents('')}", f"{agent!r}{hint}")
     if agent == _OWN:
         make_agent = partial(_make_e4, what.make_settings())
     elif setting:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ _REPLACED_EVERY = 0.2
 _FROM_THE_START = "\r\x1b[K"
 """Sends the cursor to the start of the line, and wipes it."""
 
+_COMPILED = "kernels are compiled, a minute or two, once"
 _RATE_OVER = 3.0
 """Seconds over which a rate is taken, at least."""
 
@@ -180,6 +182,16 @@ class _Paid:
         self._open = known[settled:]
 
 
+def _is_compiled() -> bool:
+    """Whether the kernel of a lifetime was compiled before, or never is."""
+    from escapade.kernels.lifetime import live
+
+    stats = getattr(live, "stats", None)
+    if stats is None:
+        return True  # the interpreter takes it as it stands
+    return any(Path(stats.cache_path).glob("lifetime.live*.nbi"))
+
+
 class Screen:
     """A callback that shows a run while it is lived.
 
@@ -218,9 +230,22 @@ class Screen:
                 redirect_stdout=False,  # the answer is not shown, but printed
             )
             self._live.__enter__()
-            self._rows = [("so far", f"step 0 of {self._progress.steps:,}")]
-            self.working("the first plan is made")
+            begun = self._run is not None and self._run.status == "begun"
+            all_of_them = f"{self._progress.steps:,}"
+            so_far = (
+                f"begun before, {all_of_them} in all"
+                if begun
+                else f"step 0 of {all_of_them}"
+            )
+            self._rows = [("so far", so_far)]
+            self.working(self._opening(begun=begun))
         return self
+
+    @staticmethod
+    def _opening(*, begun: bool) -> str:
+        """Say what is done before the first step."""
+        what = "the journal is read" if begun else "the first plan is made"
+        return what if _is_compiled() else f"{_COMPILED}; then {what}"
 
     def __exit__(
         self,

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -40,6 +41,7 @@ from pydantic import (
     ValidationError,
 )
 
+from escapade import errors
 from escapade.agent.settings import E4Settings
 from escapade.environments.registry import did_you_mean, make, names, parameters
 from escapade.environments.world import World
@@ -67,7 +69,9 @@ def _of_agent(settings: dict[str, Any]) -> dict[str, Any]:
     for key in settings:
         if key not in _OF_AGENT:
             raise refusal(
-                f"settings.{key}", f"a name among {list(_OF_AGENT)}", repr(key)
+                f"settings.{key}",
+                f"a name among {list(_OF_AGENT)}",
+                f"{key!r}{errors.did_you_mean(key, _OF_AGENT)}",
             )
     try:
         # TOML writes 1 for 1.0; which of them was meant is settled by the field
@@ -154,7 +158,9 @@ class RunSpec(BaseModel):
         for key in self.parameters:
             if key not in known:
                 raise refusal(
-                    f"parameters.{key}", f"a name among {list(known)}", repr(key)
+                    f"parameters.{key}",
+                    f"a name among {list(known)}",
+                    f"{key!r}{errors.did_you_mean(key, known)}",
                 )
         for key, value in self.parameters.items():
             known[key] = _parameter(key, value, known[key])
@@ -313,13 +319,18 @@ def _parameter(key: str, value: Any, default: Any) -> Any:
 def in_our_words(error: ValidationError, model: type[BaseModel]) -> InvalidInputError:
     """Return the first thing that pydantic found, as one line."""
     # a name that is none explains why another is missing
-    found = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
-    first = found[0]
+    first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
         return refusal(key, "a value", "none")
     if first["type"] == "extra_forbidden":
-        return refusal(key, f"a name among {list(model.model_fields)}", repr(key))
+        known = list(model.model_fields)
+        hint = errors.did_you_mean(key, known)
+        return refusal(key, f"a name among {known}", f"{key!r}{hint}")
+    found = repr(first["input"])
+    if first["type"] == "literal_error":
+        words = re.findall("'([^']*)'", first["ctx"]["expected"])
+        found += errors.did_you_mean(first["input"], words)
     expected = first["msg"].removeprefix("Input should be ")
     expected = expected.removeprefix("Value error, ")
-    return refusal(key, expected, repr(first["input"]))
+    return refusal(key, expected, found)
