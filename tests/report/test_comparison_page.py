@@ -94,7 +94,11 @@ def test_an_altered_comparison_is_refused(compared, tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "named"),
-    [({"format": 2}, "newer"), ({"budget": None}, "else"), ({"more": 1}, "else")],
+    [
+        ({"format": 2}, "another version"),
+        ({"budget": None}, "else"),
+        ({"more": 1}, "else"),
+    ],
 )
 def test_what_is_no_comparison_is_refused(compared, tmp_path, change, named):
     from escapade.experiment.checkpoint import read_sealed, seal_text
