@@ -370,4 +370,4 @@ def test_the_demo_as_it_comes(run):
     world = ep.environments.wall_cycle()
     certificate = summary["certificate"]
     assert certificate["upper_bound"] >= world.optimum - 1.0
-    assert certificate["gap"] <= 3.0
+    assert certificate["gap"] <= 4.0
