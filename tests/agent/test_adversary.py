@@ -68,7 +68,13 @@ WORST = {
 }
 
 
-@pytest.mark.parametrize("name", WORST)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.compiled] * (name == "two budgets"))
+        for name in WORST
+    ],
+)
 def test_the_invariant_holds_at_every_step_in_the_worst_world(name):
     world = WORST[name]()
     for seed in range(2):

@@ -21,6 +21,7 @@ def test_a_world_that_can_be_promised():
     assert "promisable" in done.stdout
 
 
+@pytest.mark.compiled
 def test_a_world_that_cannot():
     done = check("barrier-grid", "--model", "--json")
     assert done.exit_code == 1

@@ -56,6 +56,7 @@ def test_a_run_is_lived_told_verified_and_not_lived_twice(run, tmp_path):
     assert "look at it by: escapade report here" in other.stderr
 
 
+@pytest.mark.compiled
 def test_a_run_is_told_in_the_problem_s_own_units(run):
     done = run("run", "moat-grid", "--steps", "40", "--json", "--out", "here")
     answer = json.loads(done.stdout, parse_constant=pytest.fail)

@@ -82,10 +82,11 @@ def test_a_run_holds_and_is_not_touched(undisturbed):
     ("world", "parameters", "settings"),
     [
         ("toll-cycle", {"size": 3, "budget": 4.0}, {"known_after": 3}),
-        (
+        pytest.param(
             "garnet",
             {"n_states": 5, "n_costs": 2},
             {"known_after": 2, "planner": "linear-program"},
+            marks=pytest.mark.compiled,
         ),
         ("three-state-loop", {}, {"known_after": 2, "planner": "slack"}),
     ],

@@ -47,7 +47,11 @@ LARGE = {"cliff-walk", "lava-gap", "pendulum", "toll-cycle", "wall-cycle"}
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else [])
+        pytest.param(
+            name,
+            marks=[pytest.mark.slow] * (name in LARGE)
+            + [pytest.mark.compiled] * (name == "barrier-grid"),
+        )
         for name in ep.environments.names()
     ],
 )

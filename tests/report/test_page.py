@@ -186,6 +186,7 @@ def test_a_broken_promise_is_the_headline(run):
     assert "No promise: it broke." in verdict.sentences
 
 
+@pytest.mark.compiled
 def test_what_was_paid_beyond_a_promise_is_marked_for_each_budget(tmp_path):
     run = lived(
         tmp_path / "run",
