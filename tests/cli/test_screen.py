@@ -117,6 +117,8 @@ def test_ctrl_c_on_a_terminal_sets_the_run_aside(tmp_path):
     if child == 0:
         os.chdir(tmp_path)
         os.environ.update(TERM="xterm", NUMBA_NUM_THREADS="1")
+        for told in ("COLUMNS", "LINES"):  # else the terminal would not be asked
+            os.environ.pop(told, None)
         more = ["--steps", str(STEPS), "--out", "here"]
         os.execv(sys.executable, [sys.executable, "-m", "escapade", *words, *more])
     size = struct.pack("HHHH", 24, COLUMNS, 0, 0)

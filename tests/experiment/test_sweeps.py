@@ -336,7 +336,7 @@ def holder(place):
 @needs_posix
 @pytest.mark.compiled
 def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path):
-    spec = asked(steps=60_000, seeds=2, settings={"known_after": 4})
+    spec = asked(steps=1_000_000, seeds=2, settings={"known_after": 4})
     killed = []
 
     def kill(standing):
