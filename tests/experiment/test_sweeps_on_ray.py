@@ -26,7 +26,7 @@ def spec():
         worlds=[{"name": "wall-cycle", "parameters": {"size": 3}}],
         settings={"known_after": 4},
         seeds=3,
-        steps=200_000,
+        steps=1_000_000,
     )
 
 
